@@ -1,0 +1,110 @@
+# Works with Python 3.11+, make and git: the first target that needs it makes .venv and brings every tool into it.
+
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# The Python that makes .venv: PYTHON=..., else the first of these that is 3.11 or newer.
+PYTHONS := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python
+UV_PIP := $(BIN)/uv pip install --python $(BIN)/python --quiet
+
+# make demo MODEL=openai:gpt-5.2
+MODEL ?=
+PROVIDER = $(firstword $(subst :, ,$(MODEL)))
+# The extras of pydantic-ai-slim that are named after a provider; the other providers speak the protocol of openai.
+EXTRAS := anthropic bedrock cerebras cohere crusoe google groq huggingface mistral openrouter snowflake xai zai
+EXTRA ?= $(or $(filter $(PROVIDER) $(firstword $(subst -, ,$(PROVIDER))),$(EXTRAS)),openai)
+
+.PHONY: help install demo sandbox test lint format typecheck docs bench hostile all constraints clean
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+install: $(READY) ## Make .venv with the package and every tool in it
+
+$(READY): pyproject.toml constraints.txt
+	@if ! $(BIN)/python -c '' 2>/dev/null; then \
+		for python in $(PYTHONS); do \
+			if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+				echo "Making $(VENV) with $$("$$python" --version)"; \
+				"$$python" -m venv --clear $(VENV) && exit 0; \
+				echo "'$$python -m venv' failed; on Debian and Ubuntu it needs the package python3-venv." >&2; exit 1; \
+			fi; \
+		done; \
+		echo "No Python 3.11 or newer found. Install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; \
+	fi
+	@echo "Installing the versions in constraints.txt"
+	@sed -n '/^uv==/,/[^\\]$$/p' constraints.txt > $(VENV)/uv.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(VENV)/uv.txt
+	@$(UV_PIP) --require-hashes --requirement constraints.txt
+	@$(UV_PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY) ## Watch an agent use skills, offline; MODEL=openai:gpt-5.2 for a real model
+ifeq ($(MODEL),)
+	@$(BIN)/python examples/demo.py
+else
+	@echo "Making sure that pydantic-ai-slim[$(EXTRA)] is there for $(MODEL)"
+	@$(UV_PIP) --constraint constraints.txt 'pydantic-ai-slim[$(EXTRA)]'
+	@$(BIN)/python examples/demo.py --model '$(MODEL)'
+endif
+
+# Scripts in the sandbox are tested for real: where it is missing, those tests fail. So it is installed where that needs
+# no password; where it cannot be, the other tests run all the same.
+sandbox: ## Install bubblewrap if it is missing: as root, or with a sudo that does not ask
+	@if [ "$$(uname -s)" = Linux ] && ! command -v bwrap >/dev/null 2>&1; then \
+		echo 'Installing bubblewrap'; \
+		as_root() { if [ "$$(id -u)" = 0 ]; then env "$$@"; else sudo -n env "$$@"; fi; }; \
+		apt() { as_root DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=60 "$$@"; }; \
+		for tool in apt-get dnf apk; do \
+			command -v $$tool >/dev/null 2>&1 || continue; \
+			case $$tool in \
+				apt-get) apt install -y bubblewrap || { apt update && apt install -y bubblewrap; } ;; \
+				dnf) as_root dnf -q -y install bubblewrap ;; \
+				apk) as_root apk add -q bubblewrap ;; \
+			esac >/dev/null 2>&1 && break; \
+		done; \
+		command -v bwrap >/dev/null 2>&1 || \
+			echo 'bubblewrap could not be installed, so the tests of the sandbox will fail. Install it by hand.' >&2; \
+	fi
+
+test: $(READY) sandbox ## Run every test; the package's branches must be covered
+	@$(BIN)/coverage run -m pytest
+	@$(BIN)/coverage report
+
+# Examples in Markdown show what they print as `#> …`, which ruff would rewrite and the tests would not find.
+FORMAT := $(BIN)/ruff format
+
+lint: $(READY) ## Check style, formatting and the direction of imports
+	@$(BIN)/ruff check .
+	@$(FORMAT) --check .
+	@$(BIN)/lint-imports --no-logo
+
+format: $(READY) ## Format the code and mend what can be mended
+	@$(BIN)/ruff check --fix .
+	@$(FORMAT) .
+
+typecheck: $(READY) ## Check types, strictly
+	@$(BIN)/pyright
+
+docs: $(READY) ## Build the documentation into site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+bench: $(READY) sandbox ## Print the benchmark figures
+	@$(BIN)/python -m benchmarks
+
+hostile: $(READY) sandbox ## Run the hostile cases and print their figures
+	@HOSTILE_SOAK_SECONDS=60 $(BIN)/pytest tests/hostile --scoreboard
+
+all: lint typecheck test docs ## Everything CI runs
+
+constraints: $(READY) ## Pin the newest versions that fit into constraints.txt
+	@{ \
+		echo '# Versions and hashes of everything development needs, for every supported Python. Made by `make constraints`.'; \
+		$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --upgrade --quiet \
+			--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links; \
+	} > constraints.new && mv constraints.new constraints.txt
+
+clean: ## Remove .venv and everything made by the other targets
+	rm -rf $(VENV) .coverage .hypothesis .import_linter_cache .pytest_cache .ruff_cache build dist site

@@ -1,0 +1,84 @@
+"""A figure the package is held to, and the table that shows it."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ('HEADING', 'ROUNDS', 'Figure', 'best_of')
+
+ROUNDS = 9
+"""How often most things are measured. The shortest time counts: it is the one other processes disturbed least."""
+
+_COLUMNS = '{:<46} {:>12} {:>12} {:>10} {:>10}  {:<5} {}'
+HEADING = _COLUMNS.format('', 'measured', 'baseline', 'judged', 'limit', '', 'baseline is').rstrip()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """Something measured, and what it may be at most."""
+
+    what: str
+    """What was measured."""
+
+    measured: float
+    """How much it was."""
+
+    unit: str
+    """What of."""
+
+    limit: float
+    """How much may be what is judged."""
+
+    judged_by: Literal['measured', 'ratio', 'share', 'difference'] = 'measured'
+    """Whether the limit is for the figure itself, or for how it compares to the baseline."""
+
+    baseline: float | None = None
+    """What was measured to compare with, in the same run and unit."""
+
+    baseline_is: str = ''
+    """What that is."""
+
+    @property
+    def judged(self) -> float:
+        """What is compared with the limit."""
+        baseline = self.baseline or 0
+        by = {
+            'measured': lambda: self.measured,
+            'ratio': lambda: self.measured / baseline,
+            'share': lambda: 100 * self.measured / baseline,
+            'difference': lambda: self.measured - baseline,
+        }
+        return by[self.judged_by]()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is more than it may be."""
+        return self.judged > self.limit
+
+    def __str__(self) -> str:
+        unit = {'ratio': '×', 'share': '%'}.get(self.judged_by, self.unit)
+        return _COLUMNS.format(
+            self.what,
+            f'{self.measured:.2f} {self.unit}',
+            '' if self.baseline is None else f'{self.baseline:.2f} {self.unit}',
+            f'{self.judged:.2f} {unit}',
+            f'{self.limit:g} {unit}',
+            'OVER' if self.is_over else 'ok',
+            self.baseline_is,
+        ).rstrip()
+
+
+def best_of(*works: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
+    """The shortest time of each of some works, in milliseconds, taken in turns so that all see the same machine."""
+    times: list[list[float]] = [[] for _ in works]
+    for _ in range(rounds):
+        for taken, work in zip(times, works, strict=True):
+            gc.collect()
+            start = time.perf_counter()
+            work()
+            taken.append((time.perf_counter() - start) * 1000)
+    return [min(taken) for taken in times]

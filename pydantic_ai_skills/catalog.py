@@ -1,0 +1,163 @@
+"""Who wins: every source is asked, their skills are merged by priority, and the losers are kept as problems.
+
+`load_catalog` is the spine of the package; the rest hangs off its lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Protocol, runtime_checkable
+
+from pydantic_ai_skills.exceptions import SkillNotFoundError, SkillValidationError
+from pydantic_ai_skills.names import closest_first
+from pydantic_ai_skills.parsing.rules import normalize_skill_name, problem
+from pydantic_ai_skills.problems import SkillProblem
+from pydantic_ai_skills.types import FoundSkills, Skill
+
+__all__ = ('Catalog', 'SkillsSource', 'load_catalog', 'merge')
+
+
+class SkillsSource(Protocol):
+    """Where skills come from: a directory or a registry."""
+
+    def find(self) -> FoundSkills:
+        """Look at what is there now."""
+        ...
+
+
+@runtime_checkable
+class RemoteSource(Protocol):
+    """A source that keeps what it fetched: looking at it costs nothing, and it fetches again when told to."""
+
+    @property
+    def latest(self) -> FoundSkills | None:
+        """What it has now, without any work."""
+        ...
+
+    def refresh(self) -> FoundSkills:
+        """Fetch again."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalog:
+    """All skills of a toolset as of one look at its sources. It never changes; a reload makes another one."""
+
+    skills: Mapping[str, Skill[Any]]
+    """The skills by name, sorted."""
+
+    problems: tuple[SkillProblem, ...]
+    """What a person should know: about the skills, their sources, and who lost against whom."""
+
+    directories: tuple[FoundSkills, ...] = ()
+    """What each directory had."""
+
+    registries: tuple[FoundSkills, ...] = ()
+    """What each registry had."""
+
+    def only(self, names: Collection[str]) -> Catalog:
+        """The same catalog with these skills only."""
+        return replace(self, skills=MappingProxyType({name: self.skills[name] for name in names}))
+
+    def find(self, name: str) -> Skill[Any]:
+        """The skill of this name; a name in other letters (`My_Skill`) finds it too.
+
+        Raises:
+            SkillNotFoundError: There is none; the message tells the closest names.
+        """
+        skill = self.skills.get(name) or self.skills.get(_normalized(name))
+        if skill is None:
+            raise SkillNotFoundError(f'There is no skill {name!r}. {closest_first("skill", name, self.skills)}')
+        return skill
+
+
+def load_catalog(
+    written: Iterable[Skill[Any]],
+    directories: Sequence[SkillsSource],
+    registries: Sequence[SkillsSource],
+    *,
+    last: Catalog | None = None,
+    include_registries: bool = True,
+) -> Catalog:
+    """Load every source, merge by priority, index by name.
+
+    Args:
+        written: Skills written in Python.
+        directories: Of two with the same skill, the later one wins.
+        registries: Of two with the same skill, the earlier one wins.
+        last: The catalog so far. It is returned again if nothing has changed, and its skills are kept for a source
+            that fails now.
+        include_registries: Whether to let the registries fetch again if there is a last catalog. Otherwise what they
+            have fetched by themselves meanwhile is taken.
+    """
+    found = _ask(directories, last.directories if last else ())
+    if last is None:
+        fetched = _ask(registries, ())
+    else:
+        look = _fetch if include_registries else _latest
+        fetched = tuple(look(registry, before) for registry, before in zip(registries, last.registries, strict=True))
+    if last and _same(found, last.directories) and _same(fetched, last.registries):
+        return last
+    return merge(written, found, fetched)
+
+
+def merge(
+    written: Iterable[Skill[Any]], directories: Sequence[FoundSkills], registries: Sequence[FoundSkills]
+) -> Catalog:
+    """Merge what the sources gave: skills written in Python first, then directories, then registries."""
+    skills: dict[str, Skill[Any]] = {}
+    problems = [problem for found in (*directories, *registries) for problem in found.problems]
+    for skill in (*written, *_skills_of(reversed(directories)), *_skills_of(registries)):
+        winner = skills.setdefault(skill.name, skill)
+        if winner is not skill:
+            message = f'The skill {skill.name!r} is not used: the one in {_place_of(winner)} comes first.'
+            problems.append(problem('shadowed', _place_of(skill), message))
+    return Catalog(
+        skills=MappingProxyType(dict(sorted(skills.items()))),
+        problems=tuple(problems),
+        directories=tuple(directories),
+        registries=tuple(registries),
+    )
+
+
+def _ask(sources: Sequence[SkillsSource], last: Sequence[FoundSkills]) -> tuple[FoundSkills, ...]:
+    known = [*last, *[FoundSkills()] * len(sources)]
+    return tuple(_find(source, before) for source, before in zip(sources, known, strict=False))
+
+
+def _latest(source: SkillsSource, last: FoundSkills) -> FoundSkills:
+    return (source.latest or last) if isinstance(source, RemoteSource) else last
+
+
+def _fetch(source: SkillsSource, last: FoundSkills) -> FoundSkills:
+    return _find(source, last, source.refresh if isinstance(source, RemoteSource) else None)
+
+
+def _find(source: SkillsSource, last: FoundSkills, look: Callable[[], FoundSkills] | None = None) -> FoundSkills:
+    try:
+        return (look or source.find)()
+    except Exception as error:  # noqa: BLE001 - the border that keeps one source from hiding the others
+        kept = f' Its {len(last.skills)} skills from before are kept.' if last.skills else ''
+        message = f'The source failed with {type(error).__name__}: {error}.{kept}'
+        return FoundSkills(last.skills, (problem('source-failed', repr(source), message),))
+
+
+def _same(found: Sequence[FoundSkills], last: Sequence[FoundSkills]) -> bool:
+    return all(now is before for now, before in zip(found, last, strict=True))
+
+
+def _skills_of(finds: Iterable[FoundSkills]) -> Iterator[Skill[Any]]:
+    return (skill for found in finds for skill in found.skills)
+
+
+def _place_of(skill: Skill[Any]) -> str:
+    return skill.path or skill.uri
+
+
+def _normalized(name: str) -> str:
+    try:
+        return normalize_skill_name(name)
+    except SkillValidationError:
+        return ''

@@ -1,0 +1,131 @@
+"""Which environment variables a script gets to see, and which of their values must not reach the model."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from pydantic import SecretStr
+
+from pydantic_ai_skills.exceptions import SkillScriptExecutionError
+
+__all__ = ('INHERITED_VARIABLES', 'EnvValues', 'ScriptEnvironment', 'SkillEnv', 'inherited_variables', 'secret_forms')
+
+INHERITED_VARIABLES = frozenset(
+    {
+        'HOME',
+        'LANG',
+        'LANGUAGE',
+        'LOGNAME',
+        'PATH',
+        'SHELL',
+        'SSL_CERT_DIR',
+        'SSL_CERT_FILE',
+        'TEMP',
+        'TERM',
+        'TMP',
+        'TMPDIR',
+        'TZ',
+        'USER',
+    }
+)
+"""Variables every script gets, besides those that begin with `LC_`. None of them holds a secret."""
+
+MIN_SECRET_CHARS = 6
+"""Shorter values are not masked: they would turn up in harmless text."""
+
+EnvValues: TypeAlias = 'Mapping[str, str | SecretStr] | Callable[[Any], Mapping[str, str | SecretStr]]'
+"""Variables with their values, or a function that makes them from the `RunContext`, such as from `ctx.deps`."""
+
+SkillEnv: TypeAlias = 'Sequence[str] | EnvValues'
+"""For one skill: names of variables to pass on from this process, or variables with their values."""
+
+_SECRET_NAME = re.compile(
+    r'KEY|TOKEN|SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|SESSION|DSN|DATABASE_URL|CONNECTION_STRING',
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptEnvironment:
+    """What the environment of a script is made of. Nothing is passed on that is not named somewhere."""
+
+    env: EnvValues | None = None
+    """Variables for every script."""
+
+    pass_env: Sequence[str] = ()
+    """Names of variables that every script gets from this process."""
+
+    skill_env: Mapping[str, SkillEnv] = field(default_factory=dict[str, SkillEnv])
+    """Variables for the scripts of one skill, by its name."""
+
+    def __post_init__(self) -> None:
+        for names in (self.pass_env, *self.skill_env.values()):
+            if isinstance(names, str):
+                raise ValueError(f'Give names of variables as a list: [{names!r}].')
+        for values in (self.env, self.pass_env, *self.skill_env.values()):
+            if values is not None and not callable(values):
+                for name in values:
+                    _check_name(name, ValueError)
+
+    def build(
+        self, skill_name: str | None, ctx: Any, *, base: Mapping[str, str] | None = None
+    ) -> tuple[dict[str, str], frozenset[str]]:
+        """The variables for a script of this skill, and the secret values among them.
+
+        Args:
+            skill_name: The skill the script belongs to.
+            ctx: What functions that make variables are called with.
+            base: What to begin with, in place of the harmless variables of this process.
+
+        Raises:
+            SkillScriptExecutionError: A function made variables that no process can be given.
+        """
+        variables = {
+            **(inherited_variables() if base is None else base),
+            # Importing a module beside the script must not change the skill's folder.
+            'PYTHONDONTWRITEBYTECODE': '1',
+        }
+        secrets: set[str] = set()
+        for source in (self.pass_env, self.env, self.skill_env.get(skill_name or '')):
+            for name, value in _values(source, ctx):
+                text = value.get_secret_value() if isinstance(value, SecretStr) else value
+                _check_name(name, SkillScriptExecutionError)
+                if '\0' in text:
+                    raise SkillScriptExecutionError(f'The environment variable {name!r} contains a NUL character.')
+                variables[name] = text
+                if isinstance(value, SecretStr) or _SECRET_NAME.search(name):
+                    secrets.update(secret_forms(text))
+        return variables, frozenset(secrets)
+
+
+def inherited_variables() -> dict[str, str]:
+    """The variables of this process that any script may see."""
+    return {k: v for k, v in os.environ.items() if k in INHERITED_VARIABLES or k.startswith('LC_')}
+
+
+def secret_forms(secret: str) -> Iterator[str]:
+    """A secret as it may turn up in output: as it is, line by line, quoted for an address, and in base 64."""
+    forms = {secret, *secret.splitlines(), quote(secret, safe=''), base64.b64encode(secret.encode()).decode()}
+    yield from (form for form in forms if len(form) >= MIN_SECRET_CHARS)
+
+
+def _values(source: SkillEnv | None, ctx: Any) -> Iterator[tuple[str, str | SecretStr]]:
+    if source is None:
+        return
+    if callable(source):
+        source = source(ctx)
+    if isinstance(source, Mapping):
+        yield from source.items()
+    else:
+        yield from ((name, os.environ[name]) for name in source if name in os.environ)
+
+
+def _check_name(name: str, error: type[Exception]) -> None:
+    if not name or '=' in name or '\0' in name:
+        raise error(f'{name!r} cannot be the name of an environment variable.')

@@ -1,0 +1,57 @@
+"""A skill's folder inside a workspace: copied once for each version of its content."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from pydantic_ai.workspaces import Workspace
+
+from .digest import FolderSnapshot
+
+__all__ = ('Stage',)
+
+MAX_REMEMBERED = 1_000
+"""How many copies are remembered, so that the workspace need not be asked about them again."""
+
+_MARK = '.complete'
+_NOT_IN_NAMES = re.compile(r'[^A-Za-z0-9._-]+')
+
+
+class Stage:
+    """The copies that were made.
+
+    Args:
+        folder: Where they are kept, in each workspace.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._known: set[tuple[str, str, str]] = set()
+
+    async def copy(self, workspace: Workspace, skill_name: str, snapshot: FolderSnapshot) -> str:
+        """Make sure that the workspace has this version of the skill, and return the path of its folder there."""
+        # A workspace may be shared by skills of the same name from different places; the digest keeps them apart.
+        name = f'{_NOT_IN_NAMES.sub("-", skill_name)[:64]}-{snapshot.digest[:16]}'
+        target = await workspace.resolve(posixpath.join(self._folder, name))
+        ref = workspace.ref
+        key = None if ref is None else (ref.provider, ref.id, target)
+        if key is None or key not in self._known:
+            if not await workspace.exists(f'{target}/{_MARK}'):
+                await self._write(workspace, target, snapshot)
+            self._remember(workspace, target)
+        return target
+
+    async def _write(self, workspace: Workspace, target: str, snapshot: FolderSnapshot) -> None:
+        for file in snapshot.files:
+            await workspace.write_bytes(f'{target}/{file.name}', file.content)
+        if executables := [f'{target}/{file.name}' for file in snapshot.files if file.executable]:
+            await workspace.run(['chmod', '+x', *executables])
+        # Last, so that a copy that was interrupted is made again.
+        await workspace.write_bytes(f'{target}/{_MARK}', snapshot.digest.encode())
+
+    def _remember(self, workspace: Workspace, target: str) -> None:
+        if (ref := workspace.ref) is not None:
+            if len(self._known) >= MAX_REMEMBERED:
+                self._known.clear()
+            self._known.add((ref.provider, ref.id, target))

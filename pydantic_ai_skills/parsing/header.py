@@ -1,0 +1,226 @@
+"""Frontmatter fields → the header of a skill, with a problem for each Agent Skills rule they break."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_ai_skills.exceptions import SkillValidationError
+
+from .findings import Finding, Value
+from .rules import (
+    MAX_COMPATIBILITY_LENGTH,
+    MAX_DESCRIPTION_LENGTH,
+    MAX_NAME_LENGTH,
+    check_skill_name,
+    normalize_skill_name,
+    shorten_skill_name,
+)
+
+__all__ = ('SkillHeader', 'read_header')
+
+_FLAGS = {
+    **dict.fromkeys(('true', 'yes', 'on', '1'), True),
+    **dict.fromkeys(('false', 'no', 'off', '0', ''), False),
+}
+
+# Blanks and commas separate tools, but not within the brackets of `Bash(git add *)`.
+_TOOL = re.compile(r'(?:[^\s,()]++|\((?:[^()]++|\([^()]*+\))*+\)|[()])++')
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SkillHeader:
+    """What the frontmatter of a `SKILL.md` says about a skill."""
+
+    name: str
+    """A valid name: the one in the frontmatter, made usable if need be, or the folder's."""
+
+    description: str
+    """What the skill does and when to use it, whole."""
+
+    license: str | None = None
+    """The licence's name or the file that holds it."""
+
+    compatibility: str | None = None
+    """What the skill needs to run."""
+
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The entries of the frontmatter's `metadata`, and every other key that has no meaning of its own here.
+
+    Values are text, or lists and mappings of text. An entry of `metadata` comes before a key of the same name beside
+    it; the latter is then found as `frontmatter.<key>`.
+    """
+
+    allowed_tools: tuple[str, ...] = ()
+    """The tools the skill asks to be approved beforehand, such as `Bash(git add *)`."""
+
+    disable_model_invocation: bool = False
+    """Whether only a person may load the skill: it is not shown to the model."""
+
+    user_invocable: bool = True
+    """Whether a person may load the skill by its name."""
+
+
+def read_header(
+    fields: dict[str, Value], *, folder_name: str | None, line_of: Callable[[str], int | None]
+) -> tuple[SkillHeader | None, list[Finding]]:
+    """Apply the rules to what the frontmatter says.
+
+    Args:
+        fields: The frontmatter.
+        folder_name: The name of the folder the file lies in, if it does.
+        line_of: The line of a top-level key.
+
+    Returns:
+        The header, unless a rule is broken that a skill cannot be loaded without; and what was found.
+    """
+    unread = _Unread(dict(fields), line_of)
+    name = _name(unread, folder_name)
+    description = _description(unread)
+    if name is None or description is None:
+        return None, unread.findings
+    header = SkillHeader(
+        name=name,
+        description=description,
+        license=unread.text('license'),
+        compatibility=_compatibility(unread),
+        allowed_tools=_allowed_tools(unread),
+        disable_model_invocation=unread.flag('disable-model-invocation', default=False),
+        user_invocable=unread.flag('user-invocable', default=True),
+        # Last, because it takes all that is left.
+        metadata=_metadata(unread),
+    )
+    return header, unread.findings
+
+
+class _Unread:
+    """The fields that nobody has read yet, and what was found in those that were."""
+
+    def __init__(self, fields: dict[str, Value], line_of: Callable[[str], int | None]) -> None:
+        self.fields = fields
+        self.findings: list[Finding] = []
+        self._line_of = line_of
+
+    def found(self, code: str, key: str, message: str) -> None:
+        self.findings.append(Finding(code, message, self._line_of(key)))
+
+    def text(self, key: str) -> str | None:
+        """Take a text; another kind of value stays and ends up in the metadata."""
+        value = self.fields.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            self.wrong_type(key, 'text')
+            return None
+        del self.fields[key]
+        return value.strip() or None
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        value = self.fields.get(key)
+        if value is None:
+            return default
+        flag = _FLAGS.get(value.strip().lower()) if isinstance(value, str) else None
+        if flag is None:
+            self.wrong_type(key, "'true' or 'false'")
+            return default
+        del self.fields[key]
+        return flag
+
+    def wrong_type(self, key: str, expected: str) -> None:
+        self.found('field-type', key, f'{key!r} should be {expected}. It is kept in the metadata as it stands.')
+
+
+def _name(unread: _Unread, folder_name: str | None) -> str | None:
+    value = unread.fields.pop('name', '')
+    if not isinstance(value, str):
+        return _another_name(unread, '', folder_name, 'name-invalid', 'The name is a list or a mapping.')
+    given = value.strip()
+    if not given:
+        return _another_name(unread, '', folder_name, 'name-missing', 'There is no name.')
+    try:
+        name = check_skill_name(given)
+    except SkillValidationError as e:
+        code = 'name-too-long' if len(given) > MAX_NAME_LENGTH else 'name-invalid'
+        return _another_name(unread, given, folder_name, code, str(e))
+    if folder_name is not None and name != folder_name and name != unicodedata.normalize('NFKC', folder_name):
+        message = f'The name {name!r} is not the name of the folder, {folder_name!r}. Rename one of them.'
+        unread.found('name-mismatch', 'name', message)
+    return name
+
+
+def _another_name(unread: _Unread, given: str, folder_name: str | None, code: str, wrong: str) -> str | None:
+    name = _usable_name(given, folder_name or '')
+    if name is None:
+        unread.found('name-unusable', 'name', f'{wrong} Nor is there a folder whose name could be used.')
+    else:
+        unread.found(code, 'name', f'{wrong} The skill is loaded as {name!r}.')
+    return name
+
+
+def _usable_name(given: str, folder_name: str) -> str | None:
+    for make, wording in (
+        (normalize_skill_name, given),
+        (normalize_skill_name, folder_name),
+        (shorten_skill_name, given),
+        (shorten_skill_name, folder_name),
+    ):
+        try:
+            return make(wording)
+        except SkillValidationError:
+            continue
+    return None
+
+
+def _description(unread: _Unread) -> str | None:
+    value = unread.fields.pop('description', '')
+    if not isinstance(value, str):
+        unread.found('description-not-text', 'description', 'The description is a list or a mapping. Write it as text.')
+        return None
+    description = value.strip()
+    if not description:
+        message = 'There is no description. Say what the skill does and when to use it.'
+        unread.found('description-missing', 'description', message)
+        return None
+    if len(description) > MAX_DESCRIPTION_LENGTH:
+        message = f'The description has {len(description)} characters; at most {MAX_DESCRIPTION_LENGTH} are allowed.'
+        unread.found('description-too-long', 'description', message)
+    return description
+
+
+def _compatibility(unread: _Unread) -> str | None:
+    text = unread.text('compatibility')
+    if text and len(text) > MAX_COMPATIBILITY_LENGTH:
+        message = f'The compatibility note has {len(text)} characters; at most {MAX_COMPATIBILITY_LENGTH} are allowed.'
+        unread.found('compatibility-too-long', 'compatibility', message)
+    return text
+
+
+def _allowed_tools(unread: _Unread) -> tuple[str, ...]:
+    value = unread.fields.pop('allowed-tools', '')
+    items = value if isinstance(value, list) else [value]
+    texts = [item for item in items if isinstance(item, str)]
+    if len(texts) < len(items):
+        unread.fields['allowed-tools'] = value
+        unread.wrong_type('allowed-tools', 'text or a list of texts')
+        return ()
+    # Joined, because YAML cuts `[Bash(ls, pwd), Read]` inside the brackets.
+    return tuple(_TOOL.findall(', '.join(texts)))
+
+
+def _metadata(unread: _Unread) -> dict[str, Any]:
+    value = unread.fields.pop('metadata', '')
+    if isinstance(value, dict):
+        metadata: dict[str, Any] = dict(value)
+    else:
+        metadata = {}
+        if value:
+            unread.wrong_type('metadata', 'a mapping')
+            metadata['metadata'] = value
+    for key, field_value in unread.fields.items():
+        while metadata.get(key, field_value) != field_value:
+            key = f'frontmatter.{key}'
+        metadata[key] = field_value
+    return metadata

@@ -1,0 +1,35 @@
+"""What a person should know about a skill that was found: problems as values, never as exceptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ('ProblemSeverity', 'SkillProblem')
+
+ProblemSeverity = Literal['error', 'warning']
+"""`'error'`: the skill or source was left out. `'warning'`: it was loaded all the same."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkillProblem:
+    """Something a person should know about a skill that was found."""
+
+    path: str
+    """The file or source it is about."""
+
+    code: str
+    """A stable, kebab-case identifier of the rule, such as `name-mismatch`."""
+
+    severity: ProblemSeverity
+    """Whether the skill was left out (`'error'`) or loaded all the same (`'warning'`)."""
+
+    message: str
+    """What is wrong and how to mend it, in one or two sentences."""
+
+    line: int | None = None
+    """The line of the file it is about, counted from 1, where one can be named."""
+
+    def __str__(self) -> str:
+        place = self.path if self.line is None else f'{self.path}:{self.line}'
+        return f'{place}: {self.severity} [{self.code}] {self.message}'

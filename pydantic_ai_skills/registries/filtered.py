@@ -1,0 +1,28 @@
+"""Some of a registry's skills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic_ai_skills.registries.base import SkillRegistry
+from pydantic_ai_skills.registries.wrapper import WrapperRegistry
+from pydantic_ai_skills.types import FoundSkills, Skill
+
+__all__ = ('FilteredRegistry',)
+
+
+class FilteredRegistry(WrapperRegistry):
+    """The skills of a registry for which a predicate is true."""
+
+    def __init__(self, wrapped: SkillRegistry, predicate: Callable[[Skill[Any]], bool]) -> None:
+        """Remember the registry and the predicate, which is called off the event loop, once for each skill found."""
+        super().__init__(wrapped)
+        self.predicate = predicate
+
+    def __repr__(self) -> str:
+        return f'{self.wrapped!r}.filtered({getattr(self.predicate, "__name__", "…")})'
+
+    def change(self, found: FoundSkills) -> FoundSkills:
+        """Leave out the others."""
+        return FoundSkills(tuple(filter(self.predicate, found.skills)), found.problems)

@@ -1,0 +1,154 @@
+"""`skills.lock`: which commit and which content each fetched skill has, written down for review and held to.
+
+The file is TOML, sorted and with one line a skill, so that a change of a skill is a change of one line:
+
+```toml
+version = 1
+
+[[source]]
+kind = "git"
+url = "https://github.com/acme/skills.git"
+ref = "v1.2"
+commit = "3f0c…"
+
+[source.skills]
+"skills/pdf" = "sha256:9a1b…"
+```
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic_ai_skills.exceptions import SkillRegistryError
+from pydantic_ai_skills.types import Skill
+
+__all__ = ('LockedSource', 'locked_source', 'read_lock', 'write_lock')
+
+VERSION = 1
+HEADER = '# What each fetched skill was when it was last reviewed. Written by `registry.lock()`; keep it in git.\n'
+
+
+@dataclass(frozen=True, kw_only=True)
+class LockedSource:
+    """One source as the lock file has it."""
+
+    kind: str
+    """What kind of source it is."""
+
+    url: str
+    """Its address."""
+
+    ref: str | None
+    """The branch, tag or commit that was asked for; `None` for the default branch."""
+
+    commit: str
+    """The commit that was found."""
+
+    skills: Mapping[str, str]
+    """The content hash of each skill, by the skill's folder in the source."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from other sources, and where it stands among them."""
+        return (self.url, self.ref or '', self.kind)
+
+
+def read_lock(path: Path) -> list[LockedSource]:
+    """The sources of a lock file; none if it is not there.
+
+    Raises:
+        SkillRegistryError: The file cannot be read or is no lock file.
+    """
+    try:
+        return _parse(tomllib.loads(path.read_text('utf-8')))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SkillRegistryError(
+            f'{str(path)!r} cannot be read as a lock file: {type(error).__name__}: {error}.'
+        ) from None
+
+
+def locked_source(path: Path, *, kind: str, url: str, ref: str | None) -> LockedSource:
+    """What a lock file says about one source.
+
+    Raises:
+        SkillRegistryError: It says nothing about it, or cannot be read.
+    """
+    for source in read_lock(path):
+        if (source.kind, source.url, source.ref) == (kind, url, ref):
+            return source
+    wanted = url if ref is None else f'{url} at {ref!r}'
+    raise SkillRegistryError(f'{str(path)!r} does not have {wanted}. Look at its skills, then write it with `lock()`')
+
+
+def write_lock(path: Path, skills: Iterable[Skill[Any]]) -> Path:
+    """Write down the sources of some skills; what the file says about other sources stays.
+
+    Raises:
+        SkillRegistryError: The file is there and is no lock file.
+    """
+    new: dict[tuple[str, str, str], LockedSource] = {}
+    for skill in skills:
+        source = skill.source
+        if source is None or source.commit is None or source.content_hash is None:
+            continue
+        entry = LockedSource(kind=source.kind, url=source.url, ref=source.ref, commit=source.commit, skills={})
+        entry = new.setdefault(entry.key, entry)
+        cast(dict[str, str], entry.skills)[source.path] = source.content_hash
+    sources = dict(new)
+    for old in read_lock(path):
+        source = sources.setdefault(old.key, old)
+        if source.commit == old.commit:
+            # Another registry may have locked other skills of the same commit.
+            sources[old.key] = replace(source, skills={**old.skills, **source.skills})
+    text = HEADER + f'version = {VERSION}\n' + ''.join(_section(sources[key]) for key in sorted(sources))
+    _replace(path, text)
+    return path
+
+
+def _parse(document: dict[str, Any]) -> list[LockedSource]:
+    if document['version'] != VERSION:
+        raise ValueError(f'version {document["version"]!r} is not known here')
+    return [
+        LockedSource(
+            kind=str(source['kind']),
+            url=str(source['url']),
+            ref=source.get('ref'),
+            commit=str(source['commit']),
+            skills={str(path): str(content) for path, content in source['skills'].items()},
+        )
+        for source in document.get('source', [])
+    ]
+
+
+def _section(source: LockedSource) -> str:
+    fields = {'kind': source.kind, 'url': source.url, 'ref': source.ref, 'commit': source.commit}
+    lines = [f'{name} = {_quote(value)}' for name, value in fields.items() if value is not None]
+    skills = [f'{_quote(skill)} = {_quote(source.skills[skill])}' for skill in sorted(source.skills)]
+    return '\n'.join(('', '[[source]]', *lines, '', '[source.skills]', *skills, ''))
+
+
+def _quote(text: str) -> str:
+    # A JSON string is a TOML string, but for DEL, which JSON leaves as it is.
+    return json.dumps(text, ensure_ascii=False).replace('\x7f', '\\u007f')
+
+
+def _replace(path: Path, text: str) -> None:
+    descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
+    try:
+        with open(descriptor, 'w', encoding='utf-8', newline='\n') as file:
+            file.write(text)
+        os.chmod(beside, 0o644)
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise

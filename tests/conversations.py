@@ -1,0 +1,112 @@
+"""Whole conversations with a scripted model: what it says is given, what it receives is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_core import to_jsonable_python
+
+Call = tuple[str, Any]
+"""A tool and its arguments, as an object or as the JSON text a provider may send."""
+
+UNSEEN = {
+    'conversation_id',
+    'instructions',
+    'metadata',
+    'model_id',
+    'model_name',
+    'provider_details',
+    'run_id',
+    'timestamp',
+    'tool_call_id',
+    'usage',
+}
+"""Fields that differ from run to run or are not sent, and the instructions, which are recorded on their own."""
+
+
+@dataclass(kw_only=True)
+class ScriptedModel:
+    """Makes the given tool calls one after another, then answers `done`."""
+
+    calls: Sequence[Call]
+    """What it calls, one call a request."""
+
+    call_id: str = 'call'
+    """What the ids of its calls begin with."""
+
+    instructions: list[str | None] = field(default_factory=list[str | None])
+    """The instructions of each request."""
+
+    tools: list[list[str]] = field(default_factory=list[list[str]])
+    """The names of the tools of each request."""
+
+    definitions: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The tools of the last request as the provider gets them."""
+
+    messages: list[ModelMessage] = field(default_factory=list[ModelMessage])
+    """The messages of the last request."""
+
+    @property
+    def model(self) -> FunctionModel:
+        return FunctionModel(self._respond, model_name='scripted')
+
+    def _respond(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        self.instructions.append(info.instructions)
+        self.tools.append([tool.name for tool in info.function_tools])
+        self.definitions = {
+            tool.name: {'description': tool.description, 'parameters': tool.parameters_json_schema}
+            for tool in info.function_tools
+        }
+        self.messages = messages
+        step = len(self.instructions) - 1
+        if step < len(self.calls):
+            name, args = self.calls[step]
+            return ModelResponse(parts=[ToolCallPart(name, args, tool_call_id=f'{self.call_id}-{step + 1}')])
+        return ModelResponse(parts=[TextPart('done')])
+
+    @property
+    def received(self) -> list[dict[str, Any]]:
+        """Every message of the last request, whole but for what differs from run to run."""
+        return [_stable(message) for message in to_jsonable_python(self.messages)]
+
+    @property
+    def results(self) -> list[tuple[str, str, Any]]:
+        """Tool, outcome and content of each tool result so far."""
+        return [
+            (part['tool_name'], part['outcome'], part['content'])
+            for message in to_jsonable_python(self.messages)
+            for part in message['parts']
+            if part['part_kind'] == 'tool-return'
+        ]
+
+
+def _stable(value: Any) -> Any:
+    if isinstance(value, dict):
+        fields = cast(dict[str, Any], value)
+        return {
+            key: _stable(field) for key, field in fields.items() if key not in UNSEEN and field not in (None, {}, [])
+        }
+    return [_stable(item) for item in cast(list[Any], value)] if isinstance(value, list) else value
+
+
+def write_skill(
+    root: Path,
+    name: str,
+    description: str = 'Does things.',
+    body: str = 'Do it.',
+    files: dict[str, str | bytes] | None = None,
+) -> Path:
+    """A skill folder below `root`."""
+    folder = root / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / 'SKILL.md').write_text(f'---\nname: {name}\ndescription: {description}\n---\n\n{body}\n')
+    for path, content in (files or {}).items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder

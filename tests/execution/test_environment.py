@@ -1,0 +1,119 @@
+"""What scripts see of the environment, and what of it reaches the model."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from pydantic_ai_skills.exceptions import SkillScriptExecutionError
+from pydantic_ai_skills.execution.environment import ScriptEnvironment
+from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
+
+from .conftest import MakeScript
+
+SHOW = 'import os, sys; print(*(f"{n}={os.environ.get(n)}" for n in sys.argv[1:]))'
+
+
+@pytest.fixture(autouse=True)
+def variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('WEATHER_API_KEY', 'sk-weather-123')
+    monkeypatch.setenv('REGION', 'north')
+    monkeypatch.delenv('NOT_SET', raising=False)
+
+
+async def test_only_what_is_named_is_passed_on(make_script: MakeScript) -> None:
+    script = make_script('a.py', SHOW)
+    names = ['WEATHER_API_KEY', 'REGION', 'NOT_SET', 'MODE']
+    assert (await LocalSkillScriptExecutor().run(script, names)).stdout == (
+        'WEATHER_API_KEY=None REGION=None NOT_SET=None MODE=None\n'
+    )
+    executor = LocalSkillScriptExecutor(env={'MODE': 'fast'}, pass_env=['REGION', 'NOT_SET'])
+    assert (await executor.run(script, names)).stdout == 'WEATHER_API_KEY=None REGION=north NOT_SET=None MODE=fast\n'
+
+
+async def test_a_variable_for_one_skill_is_not_seen_by_another(make_script: MakeScript) -> None:
+    script = make_script('a.py', 'import os; print(len(os.environ.get("WEATHER_API_KEY", "")))')
+    executor = LocalSkillScriptExecutor(skill_env={'weather': ['WEATHER_API_KEY']})
+    script.skill_name = 'weather'
+    assert (await executor.run(script)).stdout == '14\n'
+    script.skill_name = 'other'
+    assert (await executor.run(script)).stdout == '0\n'
+    script.skill_name = None
+    assert (await executor.run(script)).stdout == '0\n'
+
+
+@dataclass(kw_only=True)
+class Deps:
+    token: str
+
+
+async def test_values_can_come_from_the_dependencies_of_the_run(make_script: MakeScript) -> None:
+    def from_deps(ctx: Any) -> dict[str, str]:
+        return {'USER_ID': ctx.deps.token}
+
+    script = make_script('a.py', SHOW)
+    script.skill_name = 'weather'
+    ctx = SimpleNamespace(deps=Deps(token='alice'))
+    for executor in (
+        LocalSkillScriptExecutor(env=from_deps),
+        LocalSkillScriptExecutor(skill_env={'weather': from_deps}),
+    ):
+        result = await executor.run(script, ['USER_ID'], ctx)
+        assert result.stdout == 'USER_ID=alice\n'
+
+
+async def test_a_later_source_wins_over_an_earlier_one(make_script: MakeScript) -> None:
+    script = make_script('a.py', SHOW)
+    script.skill_name = 'weather'
+    executor = LocalSkillScriptExecutor(pass_env=['REGION'], env={'REGION': 'south'})
+    assert (await executor.run(script, ['REGION'])).stdout == 'REGION=south\n'
+    executor = LocalSkillScriptExecutor(env={'REGION': 'south'}, skill_env={'weather': {'REGION': 'east'}})
+    assert (await executor.run(script, ['REGION'])).stdout == 'REGION=east\n'
+
+
+async def test_secrets_that_a_script_prints_are_masked(make_script: MakeScript) -> None:
+    script = make_script('a.py', SHOW + '; print(os.environ["WEATHER_API_KEY"], file=sys.stderr)')
+    executor = LocalSkillScriptExecutor(
+        pass_env=['WEATHER_API_KEY', 'REGION'], env={'PIN': SecretStr('hidden-value'), 'DB_PASSWORD': 'short'}
+    )
+    result = await executor.run(script, ['WEATHER_API_KEY', 'REGION', 'PIN', 'DB_PASSWORD'])
+    # A name that does not look like a secret's, and a value too short to be found without harm, stay.
+    assert result.stdout == 'WEATHER_API_KEY=[secret] REGION=north PIN=[secret] DB_PASSWORD=short\n'
+    assert result.stderr == '[secret]\n'
+
+
+@pytest.mark.parametrize(
+    'form',
+    [
+        'top/secret+value',
+        'top%2Fsecret%2Bvalue',
+        base64.b64encode(b'top/secret+value').decode(),
+    ],
+)
+def test_a_secret_is_known_in_the_forms_it_is_sent_in(form: str) -> None:
+    _, secrets = ScriptEnvironment(env={'API_TOKEN': 'top/secret+value'}).build(None, None)
+    assert form in secrets
+
+
+def test_each_line_of_a_long_secret_is_one() -> None:
+    _, secrets = ScriptEnvironment(env={'SSH_KEY': 'BEGIN KEY\nabcdefgh\nEND\n'}).build(None, None)
+    assert {'BEGIN KEY', 'abcdefgh'} <= secrets
+    assert 'END' not in secrets
+
+
+@pytest.mark.parametrize('values', [{'A=B': 'x'}, {'': 'x'}, {'A': 'x\0y'}])
+async def test_variables_that_no_process_can_have_are_refused(make_script: MakeScript, values: dict[str, str]) -> None:
+    executor = LocalSkillScriptExecutor(env=lambda _: values)
+    with pytest.raises(SkillScriptExecutionError, match='environment variable'):
+        await executor.run(make_script('a.py', ''))
+
+
+async def test_a_script_knows_the_folder_of_its_skill(make_script: MakeScript) -> None:
+    script = make_script('scripts/a.py', SHOW)
+    result = await LocalSkillScriptExecutor().run(script, ['SKILL_DIR', 'CLAUDE_SKILL_DIR'])
+    assert result.stdout == f'SKILL_DIR={script.skill_dir} CLAUDE_SKILL_DIR={script.skill_dir}\n'

@@ -1,0 +1,219 @@
+"""Limits, and what watches them."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from pydantic_ai_skills.execution import watchdog as watchdog_module
+from pydantic_ai_skills.execution.base import SkillScriptStoppedError
+from pydantic_ai_skills.execution.limits import (
+    MIB,
+    ScriptLimits,
+    apply_limits,
+    unenforced_limits,
+)
+from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
+from pydantic_ai_skills.execution.watchdog import ProcessInfo, Watchdog, run_processes
+
+from .conftest import MakeScript
+
+
+@pytest.mark.parametrize('field', ['wall_time', 'cpu_time', 'memory', 'processes', 'file_size', 'open_files', 'output'])
+@pytest.mark.parametrize('value', [0, -1, float('nan'), float('inf'), 'x'])
+def test_a_limit_is_a_positive_number(field: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f'{field} must be a positive number, not'):
+        ScriptLimits(**{field: value})
+
+
+def test_only_what_can_be_lifted_can_be_lifted() -> None:
+    assert ScriptLimits(cpu_time=None, memory=None, processes=None, file_size=None, open_files=None, work_folder=None)
+    with pytest.raises(ValueError, match='wall_time must be a positive number, not None'):
+        ScriptLimits(wall_time=None)  # pyright: ignore[reportArgumentType] - the mistake under test
+
+
+def test_what_a_platform_cannot_enforce_is_said_and_warned_about_if_it_was_chosen() -> None:
+    assert unenforced_limits(ScriptLimits(), platform='linux') == ()
+    assert unenforced_limits(ScriptLimits(), platform='darwin') == ('memory', 'processes')
+    assert unenforced_limits(ScriptLimits(memory=None, processes=None), platform='darwin') == ()
+    with pytest.warns(UserWarning, match='processes cannot be limited on darwin. Set them to None to say'):
+        assert unenforced_limits(ScriptLimits(processes=5), platform='darwin') == ('memory', 'processes')
+    assert LocalSkillScriptExecutor().unenforced == ()
+
+
+SHOW = """
+import resource
+for name in ('CPU', 'DATA', 'FSIZE', 'NOFILE', 'CORE'):
+    print(name, *resource.getrlimit(getattr(resource, f'RLIMIT_{name}')))
+"""
+
+
+async def test_the_kernel_limits_each_process(make_script: MakeScript) -> None:
+    script = make_script('a.py', SHOW)
+    limits = ScriptLimits(cpu_time=7, memory=300 * MIB, file_size=5 * MIB, open_files=99)
+    result = await LocalSkillScriptExecutor(limits=limits).run(script)
+    assert result.stdout.splitlines() == [
+        'CPU 7 8',
+        f'DATA {300 * MIB} {300 * MIB}',
+        f'FSIZE {5 * MIB} {5 * MIB}',
+        'NOFILE 99 99',
+        'CORE 0 0',
+    ]
+
+
+async def test_limits_can_be_lifted_and_are_never_raised(make_script: MakeScript) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lifted = ScriptLimits(cpu_time=None, memory=None, processes=None, file_size=None, open_files=None, work_folder=None)
+    script = make_script('a.py', SHOW)
+    result = await LocalSkillScriptExecutor(limits=lifted).run(script)
+    assert f'NOFILE {before[0]} {before[1]}' in result.stdout
+    assert 'CPU -1 -1' in result.stdout
+    process = subprocess.Popen(['sleep', '30'])
+    try:
+        apply_limits(ScriptLimits(processes=10), process.pid, own_namespace=True)
+        assert resource.prlimit(process.pid, resource.RLIMIT_NPROC) == (12, 12)
+        assert resource.prlimit(process.pid, resource.RLIMIT_CPU) == (60, 61)
+    finally:
+        process.kill()
+        process.wait()
+    apply_limits(ScriptLimits(), process.pid)  # one that has ended is no mistake
+
+
+async def test_limits_are_not_raised_above_those_of_this_process(
+    make_script: MakeScript, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, 'getrlimit', Mock(return_value=(50, 50)))
+    result = await LocalSkillScriptExecutor(limits=ScriptLimits(open_files=99, memory=None)).run(
+        make_script('a.py', SHOW)
+    )
+    assert 'NOFILE 50 50' in result.stdout
+    assert 'CPU 50 50' in result.stdout
+
+
+async def test_processor_time_that_is_up_has_a_signal_of_its_own(make_script: MakeScript) -> None:
+    executor = LocalSkillScriptExecutor(limits=ScriptLimits(cpu_time=1))
+    result = await executor.run(make_script('a.py', 'while True: pass'))
+    assert str(result) == 'exit code: 152 (SIGXCPU)'
+
+
+async def test_a_platform_without_a_table_of_processes_runs_scripts_unwatched(
+    make_script: MakeScript, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr('pydantic_ai_skills.execution.local.can_watch', Mock(return_value=False))
+    executor = LocalSkillScriptExecutor(limits=ScriptLimits(processes=1))
+    result = await executor.run(make_script('a.sh', 'sleep 0.4 & sleep 0.3; wait; echo done'))
+    assert result.stdout == 'done\n'
+
+
+@pytest.mark.parametrize(
+    ('name', 'source', 'limits', 'reason'),
+    [
+        ('a.sh', 'for i in 1 2 3 4 5 6; do sleep 9 & done; wait', {'processes': 5}, 'it started more than 5 processes'),
+        (
+            'sessions.sh',
+            'for i in 1 2 3 4 5 6; do setsid sleep 3 & done; wait',
+            {'processes': 5},
+            'it started more than 5 processes',
+        ),
+        (
+            'a.py',
+            'import mmap, time\nm = mmap.mmap(-1, 200 << 20)\nfor _ in range(200): m.write(b"x" * (1 << 20))\ntime.sleep(30)',
+            {'memory': 100 * MIB},
+            'it used more than 100 MiB of memory',
+        ),
+        (
+            'a.sh',
+            'cd "$SKILL_WORK_DIR"; mkdir d; for i in 1 2 3; do head -c 1000000 /dev/zero > d/$i; done; sleep 30',
+            {'work_folder': 2 * MIB},
+            'it wrote more than 2 MiB into its work folder',
+        ),
+    ],
+)
+async def test_what_all_processes_use_together_is_watched(
+    make_script: MakeScript, name: str, source: str, limits: dict[str, int], reason: str
+) -> None:
+    started = time.monotonic()
+    with pytest.raises(SkillScriptStoppedError) as caught:
+        await LocalSkillScriptExecutor(limits=ScriptLimits(**limits)).run(make_script(name, source))
+    assert time.monotonic() - started < 5
+    assert str(caught.value) == f'The script {name!r} was stopped: {reason}.'
+    assert (caught.value.result.exit_code, caught.value.result.timed_out) == (137, False)
+
+
+async def test_memory_that_processes_share_counts_once(make_script: MakeScript) -> None:
+    source = """
+    import os, time
+    data = bytearray(b'x' * (60 << 20))
+    for _ in range(4):
+        if not os.fork():
+            time.sleep(0.6)
+            os._exit(0)
+    time.sleep(0.8)
+    print('done')
+    """
+    result = await LocalSkillScriptExecutor(limits=ScriptLimits(memory=150 * MIB)).run(make_script('a.py', source))
+    assert result.stdout == 'done\n'
+
+
+@pytest.fixture
+def family() -> Iterator[subprocess.Popen[bytes]]:
+    source = 'sleep 60 & (setsid sleep 60 &) ; sleep 0.3; wait'
+    process = subprocess.Popen(['bash', '-c', source], start_new_session=True)
+    time.sleep(0.2)
+    yield process
+    for info in run_processes(process.pid):
+        os.kill(info.pid, 9)
+    process.wait()
+
+
+def test_descendants_and_members_of_the_session_are_found(family: subprocess.Popen[bytes]) -> None:
+    found = run_processes(family.pid)
+    assert family.pid in {info.pid for info in found}
+    assert len(found) >= 2
+    assert all(isinstance(info, ProcessInfo) and info.resident >= 0 for info in found)
+
+
+def test_a_process_that_ends_while_it_is_looked_at_is_left_out(
+    family: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    real = os.listdir
+
+    def with_ghosts(path: str) -> list[str]:
+        return [*real(path), '4194999'] if path == '/proc' else real(path)
+
+    monkeypatch.setattr(os, 'listdir', with_ghosts)
+    assert 4194999 not in {info.pid for info in run_processes(family.pid)}
+    ghost = ProcessInfo(pid=4194999, parent=1, session=1, resident=1 << 40)
+    monkeypatch.setattr(watchdog_module, 'run_processes', Mock(return_value=[ghost]))
+    dog = Watchdog(ScriptLimits(), work_dir=tmp_path)
+    time.sleep(watchdog_module.INTERVAL)
+    assert dog(family.pid) is None
+
+
+def test_a_work_folder_full_of_names_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog_module, 'MAX_WORK_FILES', 20)
+    (tmp_path / 'gone').mkdir()
+    for number in range(30):
+        (tmp_path / 'gone' / str(number)).touch()
+    dog = Watchdog(ScriptLimits(), work_dir=tmp_path)
+    assert dog(os.getpid()) is None  # it is not time yet
+    time.sleep(watchdog_module.INTERVAL)
+    assert dog(os.getpid()) == 'it made more than 20 files in its work folder'
+    dog = Watchdog(ScriptLimits(work_folder=None, memory=None, processes=None), work_dir=tmp_path)
+    time.sleep(watchdog_module.INTERVAL)
+    assert dog(os.getpid()) is None
+    dog = Watchdog(ScriptLimits(), work_dir=tmp_path / 'not there')
+    time.sleep(watchdog_module.INTERVAL)
+    assert dog(os.getpid()) is None
+
+
+def test_the_limits_of_this_process_are_untouched() -> None:
+    assert resource.getrlimit(resource.RLIMIT_CPU)[0] == resource.RLIM_INFINITY

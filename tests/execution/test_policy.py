@@ -1,0 +1,176 @@
+"""Who decides, and where paths may lead."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+from pydantic_ai_skills.exceptions import SkillScriptExecutionError, SkillValidationError
+from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
+from pydantic_ai_skills.execution.paths import PathPolicy
+from pydantic_ai_skills.execution.policy import (
+    ScriptDecision,
+    check_policy,
+    decide,
+    default_decision,
+    denial,
+    is_sandbox,
+)
+from pydantic_ai_skills.execution.sandbox import BubblewrapSkillScriptExecutor
+from pydantic_ai_skills.execution.workspace import WorkspaceSkillScriptExecutor
+from pydantic_ai_skills.types import Skill, SkillScript
+
+SCRIPT = SkillScript('scripts/x.py', uri='/skill/scripts/x.py', skill_name='pdf')
+SKILL = Skill('pdf', 'Works with PDFs.', 'Do it.')
+
+
+@pytest.mark.parametrize('decision', ['allow', 'ask', 'deny'])
+async def test_a_policy_is_a_decision_or_a_function_that_makes_one(decision: ScriptDecision) -> None:
+    seen: list[Any] = []
+
+    def sync(ctx: Any, skill: Any, script: Any, args: Any) -> ScriptDecision:
+        seen.append((ctx, skill, script, args))
+        return decision
+
+    async def later(ctx: Any, skill: Any, script: Any, args: Any) -> ScriptDecision:
+        return decision
+
+    for policy in (decision, sync, later):
+        check_policy(policy)
+        assert await decide(policy, 'ctx', SKILL, SCRIPT, {'a': 1}) == decision
+    assert seen == [('ctx', SKILL, SCRIPT, {'a': 1})]
+
+
+async def test_what_is_no_policy_is_refused() -> None:
+    wrong: Any = 'maybe'
+    with pytest.raises(
+        SkillValidationError, match="A script policy is 'allow', 'ask', 'deny' or a function .*not 'maybe'"
+    ):
+        check_policy(wrong)
+    returns_nothing: Any = print
+    with pytest.raises(SkillValidationError, match='not None'):
+        await decide(returns_nothing, None, SKILL, SCRIPT, None)
+
+
+def test_scripts_from_registries_run_in_a_sandbox_or_not_at_all() -> None:
+    local, remote = LocalSkillScriptExecutor(), WorkspaceSkillScriptExecutor(sandboxed=True)
+    table = [
+        (default_decision(from_registry=registry, trusted=trusted, executor=executor))
+        for registry in (False, True)
+        for trusted in (False, True)
+        for executor in (local, remote, None)
+    ]
+    assert table == ['allow'] * 6 + ['deny', 'allow', 'deny'] + ['allow'] * 3
+    assert BubblewrapSkillScriptExecutor.sandboxed
+    assert not is_sandbox(WorkspaceSkillScriptExecutor())
+
+
+def test_a_denial_tells_the_model_and_the_developer() -> None:
+    assert denial(SCRIPT, by_default=False) == snapshot(
+        "The script 'scripts/x.py' of skill 'pdf' may not be run here, so carry on without it."
+    )
+    assert denial(SCRIPT, by_default=True) == snapshot(
+        "The script 'scripts/x.py' of skill 'pdf' may not be run here, so carry on without it. For the developer: scripts from a registry run in a sandbox only, such as BubblewrapSkillScriptExecutor, unless the registry is marked as trusted or `script_policy` allows them."
+    )
+
+
+def copy(source: str, target: Path, extra: list[Path] | None = None) -> str:
+    return 'copied'
+
+
+COPY = SkillScript('copy', function=copy)
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Path:
+    for name in ('data', 'out', 'private'):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / 'file').touch()
+    (tmp_path / 'data' / 'link').symlink_to(tmp_path / 'private' / 'file')
+    (tmp_path / 'data' / 'folder-link').symlink_to(tmp_path / 'private')
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    'args',
+    [
+        {'source': 'data/file', 'target': 'out/new'},
+        {'target': 'out/deep/er', 'source': 'data'},
+        '{"source": "data/../data/file", "target": "out/x"}',
+        {'source': 'data/file', 'target': 'out/x', 'extra': ['data/file', 'data/none']},
+        {'source': 'data/file', 'target': 'out/x', 'extra': None},
+    ],
+)
+async def test_paths_inside_their_folders_are_allowed(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, args: Any
+) -> None:
+    monkeypatch.chdir(folders)
+    policy = PathPolicy(read={'source': ['data'], 'extra': [folders / 'data']}, write={'target': ['out', 'tmp']})
+    assert await decide(policy, None, SKILL, COPY, args) == 'allow'
+    asking = PathPolicy(read={'source': ['data']}, inside='ask')
+    assert await decide(asking, None, SKILL, COPY, args) == 'ask'
+
+
+@pytest.mark.parametrize(
+    ('args', 'parameter'),
+    [
+        ({'source': '/etc/passwd', 'target': 'out/x'}, 'source'),
+        ({'source': 'data/../private/file', 'target': 'out/x'}, 'source'),
+        ({'source': 'data/link', 'target': 'out/x'}, 'source'),
+        ({'source': 'data/folder-link/file', 'target': 'out/x'}, 'source'),
+        ({'source': 'data-not/file', 'target': 'out/x'}, 'source'),
+        ({'source': 'file:///etc/passwd', 'target': 'out/x'}, 'source'),
+        ({'source': 'data/x\0y', 'target': 'out/x'}, 'source'),
+        ({'source': '', 'target': 'out/x'}, 'source'),
+        ({'source': 'data/file', 'target': 'data/x'}, 'target'),
+        ({'source': 'data/file', 'target': 'out/../private/x'}, 'target'),
+        ({'source': 'data/file', 'target': 'out/x', 'extra': ['data/file', 'private/file']}, 'extra'),
+        ('{"target": "/tmp/x", "source": "data/file"}', 'target'),
+    ],
+)
+async def test_paths_that_lead_outside_are_refused(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, args: Any, parameter: str
+) -> None:
+    monkeypatch.chdir(folders)
+    policy = PathPolicy(read={'source': ['data'], 'extra': ['data']}, write={'target': ['out']})
+    with pytest.raises(SkillScriptExecutionError, match=f"The path in '{parameter}', .* is not one that may be"):
+        await decide(policy, None, SKILL, COPY, args)
+
+
+def open_any(where: Any) -> str:
+    return 'opened'
+
+
+@pytest.mark.parametrize('value', [3, b'data/file', {'path': 'data/file'}, [['private/file']], True])
+async def test_what_is_not_a_path_does_not_pass_as_one(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, value: Any
+) -> None:
+    monkeypatch.chdir(folders)
+    policy = PathPolicy(read={'where': ['data']})
+    with pytest.raises(SkillScriptExecutionError, match="The path in 'where'"):
+        await decide(policy, None, SKILL, SkillScript('open', function=open_any), {'where': value})
+    assert (
+        await decide(policy, None, SKILL, SkillScript('open', function=open_any), {'where': os.fspath('data')})
+        == 'allow'
+    )
+
+
+async def test_scripts_without_the_named_parameters_are_decided_otherwise() -> None:
+    policy = PathPolicy(read={'source': ['data']}, otherwise='deny')
+    assert await decide(policy, None, SKILL, SCRIPT, {'source': '/etc/passwd'}) == 'deny'
+    assert await decide(policy, None, SKILL, SkillScript('open', function=open_any), {'where': 'x'}) == 'deny'
+
+
+@pytest.mark.parametrize('args', [{'source': 1}, 'not json', {}, None, ''])
+async def test_arguments_that_do_not_fit_are_left_to_the_call(args: Any) -> None:
+    policy = PathPolicy(read={'source': ['data']}, otherwise='deny')
+    assert await decide(policy, None, SKILL, COPY, args) == 'allow'
+
+
+def test_folders_are_given_as_a_list() -> None:
+    with pytest.raises(SkillValidationError, match="Give the folders of 'source' as a list"):
+        PathPolicy(read={'source': 'data'})

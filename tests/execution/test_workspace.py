@@ -1,0 +1,325 @@
+"""Scripts in the workspace of a run: a real local one, and one that writes down what it is asked to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from anyio import to_thread
+from pydantic_ai.workspaces import (
+    CommandResult,
+    FileEntry,
+    LocalWorkspaceBackend,
+    ReadOnlyWorkspace,
+    UnavailableWorkspace,
+    Workspace,
+    WorkspaceCommand,
+    WorkspaceOutputLimitError,
+    WorkspaceRef,
+    WorkspaceTimeoutError,
+    WorkspaceUnavailableError,
+)
+
+from pydantic_ai_skills.exceptions import SkillScriptExecutionError
+from pydantic_ai_skills.execution import staging
+from pydantic_ai_skills.execution.base import (
+    ScriptResult,
+    SkillScriptExecutor,
+    SkillScriptStoppedError,
+    SkillScriptTimeoutError,
+)
+from pydantic_ai_skills.execution.workspace import WorkspaceSkillScriptExecutor
+from pydantic_ai_skills.types import SkillScript
+
+from .conftest import MakeScript
+
+
+class RecordingBackend:
+    """A remote machine that is a folder here. It writes down each call."""
+
+    def __init__(self, root: Path, *, has_ref: bool = True) -> None:
+        self.root = root
+        self.calls: list[str] = []
+        self.answer: CommandResult | Exception | None = None
+        self._has_ref = has_ref
+
+    @property
+    def ref(self) -> WorkspaceRef | None:
+        return WorkspaceRef(provider='recording', id=str(self.root)) if self._has_ref else None
+
+    async def working_dir(self) -> str:
+        return '/remote'
+
+    def _here(self, path: str) -> Path:
+        return self.root / path.removeprefix('/')
+
+    async def run(
+        self,
+        command: WorkspaceCommand,
+        *,
+        shell: bool = False,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> CommandResult:
+        self.calls.append(f'run {command if isinstance(command, str) else " ".join(command)} (timeout {timeout})')
+        self.env = env
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer or CommandResult(exit_code=0, stdout='ran\n', stderr='')
+
+    async def exists(self, path: str) -> bool:
+        self.calls.append(f'exists {path}')
+        return await to_thread.run_sync(self._here(path).exists)
+
+    async def write_bytes(self, path: str, data: bytes) -> None:
+        self.calls.append(f'write {path}')
+
+        def write() -> None:
+            self._here(path).parent.mkdir(parents=True, exist_ok=True)
+            self._here(path).write_bytes(data)
+
+        await to_thread.run_sync(write)
+
+    async def read_bytes(self, path: str) -> bytes:
+        raise NotImplementedError
+
+    async def stat(self, path: str) -> FileEntry:
+        raise NotImplementedError
+
+    async def list_dir(self, path: str) -> Sequence[FileEntry]:
+        raise NotImplementedError
+
+    async def make_dir(self, path: str) -> None:
+        raise NotImplementedError
+
+    async def remove(self, path: str) -> None:
+        raise NotImplementedError
+
+
+def context(backend: Any) -> Any:
+    return SimpleNamespace(workspace=backend if isinstance(backend, Workspace) else Workspace(backend))
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> RecordingBackend:
+    return RecordingBackend(tmp_path / 'remote')
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Any:
+    (tmp_path / 'workspace').mkdir()
+    return context(LocalWorkspaceBackend(tmp_path / 'workspace'))
+
+
+@pytest.mark.parametrize(
+    ('name', 'source'),
+    [
+        ('scripts/a.py', 'import os, sys; print(sys.argv[1:], os.getcwd())'),
+        ('scripts/a.sh', 'echo "[\'$1\']" $PWD'),
+        ('scripts/tool', '#!/bin/sh\necho "[\'$1\']" $PWD'),
+        ('scripts/none', '#!/not/there/sh\necho "[\'$1\']" $PWD'),
+    ],
+)
+async def test_a_script_runs_in_the_workspace_with_its_skill_beside_it(
+    make_script: MakeScript, local: Any, tmp_path: Path, name: str, source: str
+) -> None:
+    script = make_script(name, source, mode=0o755)
+    make_script('assets/x.txt', 'x')
+    result = await WorkspaceSkillScriptExecutor().run(script, {'_': 'it'}, local)
+    folder = (tmp_path / 'workspace').resolve()
+    assert result == ScriptResult(exit_code=0, stdout=result.stdout, stderr='', duration=result.duration)
+    assert str(folder) in result.stdout
+    assert 'it' in result.stdout
+    (copy,) = (folder / '.skills').iterdir()
+    assert sorted(str(path.relative_to(copy)) for path in copy.rglob('*') if path.is_file()) == sorted(
+        ['.complete', 'assets/x.txt', name]
+    )
+
+
+async def test_words_reach_the_script_as_they_are(make_script: MakeScript, local: Any) -> None:
+    script = make_script('my scripts/a.py', 'import sys; print(sys.argv[1:])')
+    argv = ["it's", '$(id)', '`id`', '; rm -rf /', 'a\nb', '', '*']
+    result = await WorkspaceSkillScriptExecutor().run(script, argv, local)
+    assert result.stdout == f'{argv}\n'
+
+
+async def test_text_for_standard_input_and_variables_reach_the_script(
+    make_script: MakeScript, local: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('API_TOKEN', 'token-value')
+    script = make_script('a.sh', 'cat; echo $MODE $API_TOKEN; cat "$SKILL_DIR/a.txt"; exit 3')
+    make_script('a.txt', 'asset')
+    executor = WorkspaceSkillScriptExecutor(env={'MODE': 'fast'}, pass_env=['API_TOKEN'])
+    result = await executor.run(script, {'_stdin': 'text '}, local)
+    assert (result.exit_code, result.stdout) == (3, 'text fast [secret]\nasset')
+    assert [path.name for path in (tmp_path / 'workspace' / '.skills').iterdir() if 'stdin' in path.name] == []
+
+
+async def test_a_script_can_start_beside_its_copy(make_script: MakeScript, local: Any) -> None:
+    make_script('scripts/data.txt', 'beside')
+    script = make_script('scripts/a.sh', 'cat data.txt')
+    assert (await WorkspaceSkillScriptExecutor(cwd='script').run(script, None, local)).stdout == 'beside'
+
+
+async def test_a_skill_is_copied_once_for_each_version(make_script: MakeScript, remote: RecordingBackend) -> None:
+    script = make_script('a.sh', 'echo 1')
+    tool = make_script('tool', '#!/bin/sh\n', mode=0o755)
+    executor = WorkspaceSkillScriptExecutor(timeout=7, staging_dir='cache')
+    assert (await executor.run(script, ['x y'], context(remote))).stdout == 'ran\n'
+    folder = remote.calls[0].removeprefix('exists ').removesuffix('/.complete')
+    assert folder.startswith('/remote/cache/skill-')
+    choice = f"exec bash {folder}/a.sh 'x y'; command -v sh >/dev/null 2>&1 && exec sh {folder}/a.sh 'x y'"
+    otherwise = "echo 'pydantic-ai-skills: no interpreter' >&2; exit 127"
+    assert remote.calls == [
+        f'exists {folder}/.complete',
+        f'write {folder}/a.sh',
+        f'write {folder}/tool',
+        f'run chmod +x {folder}/tool (timeout None)',
+        f'write {folder}/.complete',
+        f'run {{ command -v bash >/dev/null 2>&1 && {choice}; {otherwise}; }} (timeout 7)',
+    ]
+    assert remote.env == {'PYTHONDONTWRITEBYTECODE': '1', 'SKILL_DIR': folder, 'CLAUDE_SKILL_DIR': folder}
+    remote.calls.clear()
+    await executor.run(tool, None, context(remote))
+    assert remote.calls[0].startswith('run ')
+    # Another executor does not know of the copy, and asks.
+    remote.calls.clear()
+    await WorkspaceSkillScriptExecutor(staging_dir='cache').run(script, None, context(remote))
+    assert [call.split()[0] for call in remote.calls] == ['exists', 'run']
+    assert script.path is not None
+    script.path.write_text('echo 2')
+    remote.calls.clear()
+    await executor.run(script, None, context(remote))
+    assert [call.split()[0] for call in remote.calls] == ['exists', 'write', 'write', 'run', 'write', 'run']
+
+
+async def test_a_workspace_without_an_identity_is_asked_each_time(make_script: MakeScript, tmp_path: Path) -> None:
+    backend = RecordingBackend(tmp_path / 'remote', has_ref=False)
+    executor = WorkspaceSkillScriptExecutor()
+    script = make_script('a.sh', '')
+    for _ in range(2):
+        await executor.run(script, None, context(backend))
+    assert [call.split()[0] for call in backend.calls] == ['exists', 'write', 'write', 'run', 'exists', 'run']
+
+
+async def test_what_is_remembered_is_bounded(
+    make_script: MakeScript, remote: RecordingBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging, 'MAX_REMEMBERED', 1)
+    executor = WorkspaceSkillScriptExecutor()
+    script, other = make_script('a.sh', ''), SkillScript('b.sh', uri=str(make_script('b.sh', '').path))
+    for run in (script, other, script):
+        await executor.run(run, None, context(remote))
+    assert sum(call.startswith('exists') for call in remote.calls) == 3
+
+
+async def test_a_script_without_a_skill_is_copied_alone(make_script: MakeScript, remote: RecordingBackend) -> None:
+    make_script('other.txt', '')
+    script = make_script('a.sh', '')
+    script.skill_dir, script.skill_name = None, 'Mein Skill: é'
+    await WorkspaceSkillScriptExecutor().run(script, None, context(remote))
+    assert [call.rpartition('/')[2] for call in remote.calls if call.startswith('write')] == ['a.sh', '.complete']
+    assert '/remote/.skills/Mein-Skill-' in remote.calls[0]
+
+
+async def test_an_executable_file_is_run_as_it_is(make_script: MakeScript, remote: RecordingBackend) -> None:
+    await WorkspaceSkillScriptExecutor().run(make_script('tool', '\x7fELF', mode=0o755), None, context(remote))
+    assert remote.calls[-1].startswith('run exec /remote/.skills/skill-')
+
+
+@pytest.mark.parametrize(
+    ('answer', 'error', 'message'),
+    [
+        (
+            WorkspaceTimeoutError('slow', stdout='so far', stderr='e'),
+            SkillScriptTimeoutError,
+            "The script 'a.sh' was stopped: it did not end within 30 s.",
+        ),
+        (
+            WorkspaceOutputLimitError('much', limit=100, stdout='so far', stderr='e'),
+            SkillScriptStoppedError,
+            "The script 'a.sh' was stopped: it printed more than 100 bytes.",
+        ),
+    ],
+)
+async def test_a_script_that_was_stopped_leaves_what_it_printed(
+    make_script: MakeScript,
+    remote: RecordingBackend,
+    answer: Exception,
+    error: type[SkillScriptStoppedError],
+    message: str,
+) -> None:
+    remote.answer = answer
+    with pytest.raises(error) as caught:
+        await WorkspaceSkillScriptExecutor().run(make_script('a.sh', ''), None, context(remote))
+    assert str(caught.value) == message
+    assert (caught.value.result.stdout, caught.value.result.stderr) == ('so far', 'e')
+    assert caught.value.result.timed_out is isinstance(caught.value, SkillScriptTimeoutError)
+
+
+async def test_long_output_is_cut_as_everywhere(make_script: MakeScript, remote: RecordingBackend) -> None:
+    remote.answer = CommandResult(exit_code=0, stdout='x' * 1_000_000, stderr='')
+    result = await WorkspaceSkillScriptExecutor(max_output=1000).run(make_script('a.sh', ''), None, context(remote))
+    assert result.truncated
+    assert len(result.stdout.encode()) <= 1000
+
+
+@pytest.mark.parametrize(
+    ('answer', 'message'),
+    [
+        (WorkspaceUnavailableError('it expired'), 'The workspace is not available: it expired'),
+        (
+            CommandResult(exit_code=127, stdout='', stderr='pydantic-ai-skills: no interpreter\n'),
+            "The workspace has no program that could run 'a.sh'. For the developer: install it there.",
+        ),
+    ],
+)
+async def test_a_workspace_that_cannot_run_the_script_is_told(
+    make_script: MakeScript, remote: RecordingBackend, answer: Any, message: str
+) -> None:
+    remote.answer = answer
+    with pytest.raises(SkillScriptExecutionError) as caught:
+        await WorkspaceSkillScriptExecutor().run(make_script('a.sh', ''), None, context(remote))
+    assert str(caught.value) == message
+
+
+async def test_a_missing_interpreter_is_found_out_for_real(make_script: MakeScript, local: Any) -> None:
+    script = make_script('a.zzz', '#!/usr/bin/env no-such-program\n')
+    with pytest.raises(SkillScriptExecutionError, match="no program that could run 'a.zzz'"):
+        await WorkspaceSkillScriptExecutor().run(script, None, local)
+
+
+@pytest.mark.parametrize('ctx', [None, SimpleNamespace(), context(UnavailableWorkspace('none'))])
+async def test_a_run_without_a_workspace_runs_nothing(make_script: MakeScript, ctx: Any) -> None:
+    with pytest.raises(
+        SkillScriptExecutionError, match='no workspace to run scripts in. For the developer: pass `work'
+    ):
+        await WorkspaceSkillScriptExecutor().run(make_script('a.sh', ''), None, ctx)
+
+
+async def test_a_read_only_workspace_runs_nothing(make_script: MakeScript, local: Any) -> None:
+    ctx = context(ReadOnlyWorkspace(local.workspace))
+    with pytest.raises(SkillScriptExecutionError, match='The workspace of this run is read-only'):
+        await WorkspaceSkillScriptExecutor().run(make_script('a.sh', ''), None, ctx)
+
+
+async def test_what_is_not_a_file_of_the_skill_is_refused(make_script: MakeScript, local: Any, skill_dir: Path) -> None:
+    executor = WorkspaceSkillScriptExecutor()
+    with pytest.raises(SkillScriptExecutionError, match="'greet' is not a file on this machine"):
+        await executor.run(SkillScript('greet', function=print), None, local)
+    os.symlink('/bin/ls', skill_dir / 'link.sh')
+    link = SkillScript('link.sh', uri=str(skill_dir / 'link.sh'), skill_dir=skill_dir)
+    with pytest.raises(SkillScriptExecutionError, match="'link.sh' is not a regular file of its skill"):
+        await executor.run(link, None, local)
+
+
+def test_it_is_an_executor_with_limits() -> None:
+    executor = WorkspaceSkillScriptExecutor(timeout=5)
+    assert isinstance(executor, SkillScriptExecutor)
+    assert executor.limits.wall_time == 5
+    with pytest.raises(ValueError, match='wall_time must be a positive number'):
+        WorkspaceSkillScriptExecutor(timeout=0)

@@ -1,0 +1,336 @@
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pydantic_ai_skills import SkillRegistryError, SkillValidationError
+from pydantic_ai_skills.registries import _locks, _store
+from pydantic_ai_skills.registries._locks import LockFile, only_one
+from pydantic_ai_skills.registries._manifest import WRITTEN_AT, FileSink, Manifest, blob_hash
+from pydantic_ai_skills.registries._store import SourceStore, default_cache_dir, prune
+
+COMMITS = [digit * 40 for digit in '0123456789']
+SKILL = b'---\nname: a\ndescription: A.\n---\n'
+BLOB = blob_hash(SKILL, COMMITS[0])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SourceStore:
+    return SourceStore(tmp_path / 'cache', url='https://example.com/a', selection='', name='a')
+
+
+def build(sink: FileSink, folder: Path) -> list[str]:
+    sink.write('skills/a/SKILL.md', BLOB, SKILL, executable=False)
+    sink.write('skills/a/run.sh', 'b' * 40, b'#!/bin/sh\n', executable=True)
+    return ['skills/a/link']
+
+
+def fill(store: SourceStore, commit: str) -> Path:
+    return store.ensure(commit, build, patience=1).root
+
+
+def age(store: SourceStore, commit: str, seconds: float) -> None:
+    then = time.time() - seconds
+    os.utime(store.folder / f'{commit}.use', (then, then))
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b'')
+
+
+def overwrite(path: Path) -> None:
+    path.write_bytes(b'x' * path.stat().st_size)
+
+
+def make_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def make_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to('/etc/hostname')
+
+
+class TestWhere:
+    def test_the_platform_says_where_the_cache_is(self, monkeypatch: pytest.MonkeyPatch):
+        for name in ('PYDANTIC_AI_SKILLS_CACHE_DIR', 'XDG_CACHE_HOME', 'LOCALAPPDATA'):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv('HOME', '/home/ada')
+        assert default_cache_dir() == Path('/home/ada/.cache/pydantic-ai-skills')
+        monkeypatch.setenv('XDG_CACHE_HOME', 'not/absolute')
+        assert default_cache_dir() == Path('/home/ada/.cache/pydantic-ai-skills')
+        monkeypatch.setenv('XDG_CACHE_HOME', '/var/cache')
+        assert default_cache_dir() == Path('/var/cache/pydantic-ai-skills')
+        monkeypatch.setattr(sys, 'platform', 'darwin')
+        assert default_cache_dir() == Path('/home/ada/Library/Caches/pydantic-ai-skills')
+        monkeypatch.setattr(sys, 'platform', 'win32')
+        assert default_cache_dir() == Path('/home/ada/AppData/Local/pydantic-ai-skills')
+        monkeypatch.setenv('PYDANTIC_AI_SKILLS_CACHE_DIR', '~/mine')
+        assert default_cache_dir() == Path('/home/ada/mine')
+
+    def test_a_user_without_a_home_has_to_say_where(self, monkeypatch: pytest.MonkeyPatch):
+        def nowhere() -> Path:
+            raise RuntimeError
+
+        monkeypatch.delenv('PYDANTIC_AI_SKILLS_CACHE_DIR', raising=False)
+        monkeypatch.setattr(Path, 'home', nowhere)
+        with pytest.raises(SkillValidationError, match='cache_dir='):
+            default_cache_dir()
+
+
+class TestEntries:
+    def test_an_entry_is_built_once(self, store: SourceStore):
+        assert store.open(COMMITS[0]) is None
+        root = fill(store, COMMITS[0])
+        assert (root / 'skills/a/SKILL.md').read_bytes() == SKILL
+        assert (root / 'skills/a/run.sh').stat().st_mode & 0o777 == 0o755
+
+        def forbidden(sink: FileSink, folder: Path) -> list[str]:
+            raise AssertionError('built again')
+
+        entry = store.ensure(COMMITS[0], forbidden, patience=1)
+        assert entry.root == root
+        assert entry.manifest.left_out == ('skills/a/link',)
+        assert list((store.home / 'tmp').iterdir()) == []
+
+    def test_a_build_that_fails_leaves_nothing(self, store: SourceStore):
+        def fail(sink: FileSink, folder: Path) -> list[str]:
+            build(sink, folder)
+            raise OSError(28, 'No space left on device')
+
+        with pytest.raises(OSError, match='No space left'):
+            store.ensure(COMMITS[0], fail, patience=1)
+        assert list((store.home / 'tmp').iterdir()) == []
+        assert store.commits() == []
+
+    @pytest.mark.parametrize(
+        'damage',
+        [Path.unlink, empty, overwrite, make_folder, make_link],
+    )
+    def test_every_damaged_file_is_seen_and_mended(self, store: SourceStore, damage: Callable[[Path], object]):
+        root = fill(store, COMMITS[0])
+        files = [path for path in root.parent.rglob('*') if path.is_file()]
+        assert len(files) == 3
+        for file in files:
+            damage(file)
+            assert store.open(COMMITS[0]) is None
+            fill(store, COMMITS[0])
+            assert (root / 'skills/a/SKILL.md').read_bytes() == SKILL
+
+    def test_a_file_that_only_looks_different_is_fine(self, store: SourceStore):
+        root = fill(store, COMMITS[0])
+        (root / 'skills/a/SKILL.md').touch()
+        (root / 'skills/a/run.sh').chmod(0o700)
+        assert store.open(COMMITS[0]) is not None
+
+    def test_a_thorough_look_reads_everything(self, store: SourceStore):
+        file = fill(store, COMMITS[0]) / 'skills/a/SKILL.md'
+        file.write_bytes(b'x' * len(SKILL))
+        os.utime(file, (WRITTEN_AT, WRITTEN_AT))
+        assert store.open(COMMITS[0]) is not None
+        assert store.open(COMMITS[0], thorough=True) is None
+
+    def test_an_entry_of_something_else_is_none(self, store: SourceStore):
+        root = fill(store, COMMITS[0])
+        os.rename(root.parent, root.parent.with_name(COMMITS[1]))
+        assert store.open(COMMITS[1]) is None
+
+    def test_a_manifest_of_another_version_is_none(self, store: SourceStore, monkeypatch: pytest.MonkeyPatch):
+        fill(store, COMMITS[0])
+        monkeypatch.setattr('pydantic_ai_skills.registries._manifest.VERSION', 2)
+        assert store.open(COMMITS[0]) is None
+
+    def test_two_that_build_the_same_without_a_lock_are_both_right(
+        self, store: SourceStore, monkeypatch: pytest.MonkeyPatch
+    ):
+        def meanwhile(sink: FileSink, folder: Path) -> list[str]:
+            fill(store, COMMITS[0])
+            return build(sink, folder)
+
+        entry = store.ensure(COMMITS[0], meanwhile, patience=0)
+        assert entry.root == fill(store, COMMITS[0])
+
+    def test_one_that_waited_takes_what_the_other_built(self, store: SourceStore):
+        building = threading.Event()
+
+        def slow(sink: FileSink, folder: Path) -> list[str]:
+            building.set()
+            time.sleep(0.2)
+            return build(sink, folder)
+
+        thread = threading.Thread(target=store.ensure, args=(COMMITS[0], slow), kwargs={'patience': 1})
+        thread.start()
+        building.wait()
+
+        def forbidden(sink: FileSink, folder: Path) -> list[str]:
+            raise AssertionError('built again')
+
+        assert store.ensure(COMMITS[0], forbidden, patience=10).manifest.commit == COMMITS[0]
+        thread.join()
+
+    def test_a_full_disk_is_not_a_bad_name(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        def full(*args: object, **options: object) -> None:
+            raise OSError(28, 'No space left on device')
+
+        monkeypatch.setattr(os, 'makedirs', full)
+        with pytest.raises(OSError, match='No space left'):
+            FileSink(tmp_path / 'root').write('a', BLOB, b'', executable=False)
+
+    def test_a_place_that_cannot_be_taken_is_an_error(self, store: SourceStore, monkeypatch: pytest.MonkeyPatch):
+        def refuse(source: Path, target: Path) -> None:
+            raise FileNotFoundError
+
+        monkeypatch.setattr(os, 'rename', refuse)
+        with pytest.raises(SkillRegistryError, match='cannot be written'):
+            fill(store, COMMITS[0])
+
+    def test_blobs_of_other_commits_can_be_used_again_if_they_are_unharmed(self, store: SourceStore):
+        root = fill(store, COMMITS[0])
+        (store.folder / COMMITS[1]).mkdir()
+        assert store.blobs()(BLOB) == SKILL
+        assert store.blobs()('c' * 40) is None
+        (root / 'skills/a/SKILL.md').write_bytes(b'x')
+        assert store.blobs()(BLOB) is None
+
+    def test_names_that_lead_elsewhere_or_collide_are_left_out(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        sink = FileSink(tmp_path / 'root')
+        bad = ['../x', 'a/../../x', '/x', '.git/config', 'a/.GIT/hooks/x', './x', 'a//b', 'file/below', 'n' * 300]
+        for path in ('file', *bad, 'file'):
+            sink.write(path, BLOB, b'', executable=False)
+        assert sink.left_out == [*bad, 'file']
+        assert [path.name for path in tmp_path.rglob('*')] == ['root', 'file']
+        monkeypatch.setattr(os, 'sep', '\\')
+        sink.write('c:x', BLOB, b'', executable=False)
+        assert sink.left_out[-1] == 'c:x'
+
+    def test_the_hash_of_a_skill_covers_names_modes_and_bytes(self, tmp_path: Path):
+        hashes: set[str] = set()
+        for number, (name, data, executable) in enumerate(
+            [('x', b'1', False), ('y', b'1', False), ('x', b'2', False), ('x', b'1', True)]
+        ):
+            sink = FileSink(tmp_path / str(number))
+            sink.write('s/SKILL.md', BLOB, SKILL, executable=False)
+            sink.write(f's/{name}', BLOB, data, executable=executable)
+            sink.write('elsewhere', BLOB, data, executable=False)
+            hashes.add(sink.manifest(url='', commit='', left_out=[]).skills['s'])
+        assert len(hashes) == 4
+
+
+class TestRefs:
+    def test_the_last_commits_of_a_ref_are_known(self, store: SourceStore):
+        assert store.recall('main') == []
+        fill(store, COMMITS[0])
+        for commit in (*COMMITS[:5], COMMITS[4], COMMITS[2]):
+            store.remember('main', commit)
+        store.remember(None, COMMITS[0])
+        assert store.recall('main') == [COMMITS[2], COMMITS[4], COMMITS[3]]
+        assert store.recall(None) == [COMMITS[0]]
+
+    @pytest.mark.parametrize('text', ['', '[]', '{"main": "x"}', '{"main": ["../../x"]}', '\x00'])
+    def test_what_is_damaged_is_forgotten(self, store: SourceStore, text: str):
+        fill(store, COMMITS[0])
+        (store.folder / 'refs.json').write_text(text)
+        assert store.recall('main') == []
+        store.remember('main', COMMITS[0])
+        assert json.loads((store.folder / 'refs.json').read_text()) == {'main': [COMMITS[0]]}
+
+    def test_where_nothing_can_be_written_nothing_is_remembered(self, store: SourceStore):
+        store.remember('main', COMMITS[0])
+        assert store.recall('main') == []
+
+
+class TestPrune:
+    def test_old_commits_go_unless_they_are_used_or_were_a_short_time_ago(self, store: SourceStore):
+        for commit in COMMITS[:6]:
+            fill(store, commit)
+        for number, commit in enumerate(COMMITS[:6]):
+            age(store, commit, 10_000 - number * 1_000)
+        used = store.open(COMMITS[0])
+        age(store, COMMITS[0], 20_000)
+        age(store, COMMITS[1], 60)
+        prune(store.home)
+        assert sorted(store.commits()) == [COMMITS[0], COMMITS[1], COMMITS[4], COMMITS[5]]
+        del used
+        prune(store.home)
+        assert sorted(store.commits()) == [COMMITS[1], COMMITS[4], COMMITS[5]]
+
+    def test_the_whole_is_bounded(self, store: SourceStore, tmp_path: Path):
+        other = SourceStore(tmp_path / 'cache', url='https://example.com/b', selection='', name='b')
+        for number, each in enumerate((store, other)):
+            fill(each, COMMITS[0])
+            age(each, COMMITS[0], 10_000 + number)
+        (store.folder / COMMITS[1]).mkdir()
+        prune(store.home, max_bytes=60)
+        assert store.commits() == [COMMITS[1], COMMITS[0]]
+        assert other.commits() == []
+
+    def test_what_killed_processes_left_goes_and_what_is_worked_on_stays(self, store: SourceStore):
+        fill(store, COMMITS[0])
+        tmp = store.home / 'tmp'
+        for name in ('dead', 'orphan', 'young'):
+            (tmp / name).mkdir()
+        (tmp / 'dead.lock').touch()
+        os.utime(tmp / 'orphan', (0, 0))
+        with store.workspace() as alive:
+            prune(store.home)
+            assert {path.name for path in tmp.iterdir()} == {'young', alive.name, f'{alive.name}.lock'}
+
+    def test_without_a_cache_there_is_nothing_to_do(self, tmp_path: Path):
+        prune(tmp_path / 'nowhere')
+        assert list(tmp_path.iterdir()) == []
+
+    def test_an_entry_that_is_being_removed_is_not_opened(self, store: SourceStore):
+        fill(store, COMMITS[0])
+        remover = LockFile(store.folder / f'{COMMITS[0]}.use')
+        assert remover.acquire()
+        assert store.open(COMMITS[0]) is None
+        remover.release()
+        assert store.open(COMMITS[0]) is not None
+
+
+class TestLocks:
+    def test_only_one_works_while_others_wait_but_not_for_ever(self, tmp_path: Path):
+        order: list[str] = []
+
+        def second() -> None:
+            with only_one(tmp_path / 'lock', patience=10):
+                order.append('second')
+
+        with only_one(tmp_path / 'lock', patience=1):
+            thread = threading.Thread(target=second)
+            thread.start()
+            time.sleep(0.1)
+            with only_one(tmp_path / 'lock', patience=0.05):
+                order.append('impatient')
+            order.append('first')
+        thread.join()
+        assert order == ['impatient', 'first', 'second']
+
+    def test_where_there_are_no_locks_work_goes_on(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        assert LockFile(tmp_path / 'no' / 'folder').acquire()
+
+        def unsupported(*args: object) -> None:
+            raise OSError(95, 'Operation not supported')
+
+        monkeypatch.setattr(_locks.fcntl, 'flock', unsupported)
+        assert LockFile(tmp_path / 'lock').acquire()
+        monkeypatch.setattr(_locks, 'fcntl', None)
+        assert LockFile(tmp_path / 'lock').acquire()
+
+
+def test_a_manifest_is_what_was_written(tmp_path: Path):
+    sink = FileSink(tmp_path / 'root')
+    build(sink, tmp_path)
+    manifest = sink.manifest(url='u', commit='c', left_out=['ü', '\udcff'])
+    manifest.write(tmp_path)
+    assert Manifest.read(tmp_path) == manifest
+    assert manifest.size == len(SKILL) + 10
+    assert _store.KEPT_COMMITS == 3
