@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
+import anyio.to_thread
 from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_ai.exceptions import AgentRunError, ApprovalRequired, CallDeferred, ModelRetry, ToolFailed, UserError
@@ -160,7 +162,8 @@ async def call_function(
     except _FRAMEWORK_ERRORS:
         raise
     except Exception as failure:  # the border between a skill's code and the run
-        logger.exception('%s failed', what)
+        # A handler reads source files for the traceback, so not on the event loop.
+        await anyio.to_thread.run_sync(partial(logger.error, '%s failed', what, exc_info=failure))
         raise error(f'The {what} failed with {type(failure).__name__}: {failure}') from failure
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, overload
 
 import anyio.to_thread
 from pydantic import TypeAdapter
@@ -179,16 +179,7 @@ class SkillsToolset(FunctionToolset[DepsT]):
             include_registries: Whether to ask the registries again.
         """
         with self._lock:
-            last = self._view
-            catalog = load_catalog(
-                self._written.values(),
-                self._directories,
-                self._registries,
-                last=last.catalog if last else None,
-                include_registries=include_registries,
-            )
-            if last is None or catalog is not last.catalog:
-                self._show(catalog)
+            self._look(include_registries=include_registries)
 
     # --- Skills written in Python ---------------------------------------------------------------------------------
 
@@ -355,9 +346,7 @@ class SkillsToolset(FunctionToolset[DepsT]):
         view = self._view
         if view is None:
             with self._lock:
-                if self._view is None:
-                    self.reload()
-                view = cast(View, self._view)
+                view = self._view or self._look()
         if view.attached != attachments(self._written.values()):
             with self._lock:
                 view = self._show(view.catalog)
@@ -383,6 +372,18 @@ class SkillsToolset(FunctionToolset[DepsT]):
                 asked = self._asked
                 self.reload()
                 self._answered = max(asked, ticket)
+
+    def _look(self, *, include_registries: bool = False) -> View:
+        """Look at the sources, and make another view if that gives another catalog. The lock is held."""
+        last = self._view
+        catalog = load_catalog(
+            self._written.values(),
+            self._directories,
+            self._registries,
+            last=last.catalog if last else None,
+            include_registries=include_registries,
+        )
+        return last if last is not None and catalog is last.catalog else self._show(catalog)
 
     def _show(self, catalog: Catalog) -> View:
         """Make the view of a catalog and put it in place of the last one."""
