@@ -34,5 +34,7 @@ def nothing_blocks_the_event_loop() -> Iterator[None]:
             blockbuster.functions[name] = BlockBusterFunction(None, name, scanned_modules=PACKAGE)
         # asyncio opens the null device for a process it starts, on the loop's own thread.
         blockbuster.functions['os.open'].can_block_in('subprocess.py', '_get_devnull')
+        # Coverage looks up the path of a file the first time it sees it, wherever that is.
+        blockbuster.functions['os.lstat'].can_block_in('coverage/files.py', 'abs_file')
         blockbuster.activate()
         yield
