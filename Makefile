@@ -16,10 +16,10 @@ PROVIDER = $(firstword $(subst :, ,$(MODEL)))
 EXTRAS := anthropic bedrock cerebras cohere crusoe google groq huggingface mistral openrouter snowflake xai zai
 EXTRA ?= $(or $(filter $(PROVIDER) $(firstword $(subst -, ,$(PROVIDER))),$(EXTRAS)),openai)
 
-.PHONY: help install demo sandbox test lint format typecheck docs bench hostile all constraints clean
+.PHONY: help install demo sandbox browser screenshots test lint format typecheck docs bench bench-peers hostile all constraints clean
 
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 install: $(READY) ## Make .venv with the package and every tool in it
 
@@ -43,35 +43,46 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY) ## Watch an agent use skills, offline; MODEL=openai:gpt-5.2 for a real model
 ifeq ($(MODEL),)
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/python demo
 else
 	@echo "Making sure that pydantic-ai-slim[$(EXTRA)] is there for $(MODEL)"
 	@$(UV_PIP) --constraint constraints.txt 'pydantic-ai-slim[$(EXTRA)]'
-	@$(BIN)/python examples/demo.py --model '$(MODEL)'
+	@$(BIN)/python demo --model '$(MODEL)'
 endif
 
-# Scripts in the sandbox are tested for real: where it is missing, those tests fail. So it is installed where that needs
-# no password; where it cannot be, the other tests run all the same.
-sandbox: ## Install bubblewrap if it is missing: as root, or with a sudo that does not ask
-	@if [ "$$(uname -s)" = Linux ] && ! command -v bwrap >/dev/null 2>&1; then \
-		echo 'Installing bubblewrap'; \
+# What is tested with programs of the system is tested for real: where one is missing, those tests fail. So it is
+# installed where that needs no password; where it cannot be, the other tests run all the same.
+# $(call system_package,program,package,what is tested with it)
+define system_package
+	@if [ "$$(uname -s)" = Linux ] && ! command -v $(1) >/dev/null 2>&1; then \
+		echo 'Installing $(2)'; \
 		as_root() { if [ "$$(id -u)" = 0 ]; then env "$$@"; else sudo -n env "$$@"; fi; }; \
 		apt() { as_root DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=60 "$$@"; }; \
+		apt_install() { apt install -y --no-install-recommends $(2); }; \
 		for tool in apt-get dnf apk; do \
 			command -v $$tool >/dev/null 2>&1 || continue; \
 			case $$tool in \
-				apt-get) apt install -y bubblewrap || { apt update && apt install -y bubblewrap; } ;; \
-				dnf) as_root dnf -q -y install bubblewrap ;; \
-				apk) as_root apk add -q bubblewrap ;; \
+				apt-get) apt_install || { apt update && apt_install; } ;; \
+				dnf) as_root dnf -q -y install $(2) ;; \
+				apk) as_root apk add -q $(2) ;; \
 			esac >/dev/null 2>&1 && break; \
 		done; \
-		command -v bwrap >/dev/null 2>&1 || \
-			echo 'bubblewrap could not be installed, so the tests of the sandbox will fail. Install it by hand.' >&2; \
+		command -v $(1) >/dev/null 2>&1 || \
+			echo '$(2) could not be installed, so the tests of $(3) will fail. Install it by hand.' >&2; \
 	fi
+endef
 
-test: $(READY) sandbox ## Run every test; the package's branches must be covered
-	@$(BIN)/coverage run -m pytest
+sandbox: ## Install bubblewrap if it is missing: as root, or with a sudo that does not ask
+	$(call system_package,bwrap,bubblewrap,the sandbox)
+
+browser: ## Install Chromium if it is missing, in the same way
+	$(call system_package,chromium,chromium,the browser)
+
+# The hostile cases are held to figures, so they run without coverage, which makes Python several times slower.
+test: $(READY) sandbox browser ## Run every test; the package's branches must be covered
+	@$(BIN)/coverage run -m pytest --ignore=tests/hostile
 	@$(BIN)/coverage report
+	@$(BIN)/pytest tests/hostile
 
 # Examples in Markdown show what they print as `#> …`, which ruff would rewrite and the tests would not find.
 FORMAT := $(BIN)/ruff format
@@ -88,11 +99,18 @@ format: $(READY) ## Format the code and mend what can be mended
 typecheck: $(READY) ## Check types, strictly
 	@$(BIN)/pyright
 
-docs: $(READY) ## Build the documentation into site/
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+screenshots: $(READY) browser ## Take the pictures of the documentation again
+	@$(BIN)/pytest -q tests/browser --update-examples
 
-bench: $(READY) sandbox ## Print the benchmark figures
+# Without --quiet, which would hide the warnings from --strict too.
+docs: $(READY) ## Build the documentation into site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+bench: $(READY) sandbox ## Print the benchmark figures and write them into docs/benchmarks.md
 	@$(BIN)/python -m benchmarks
+
+bench-peers: $(READY) ## Measure other skills libraries beside this one, each installed into .venv/peers
+	@$(BIN)/python -m benchmarks.peers
 
 hostile: $(READY) sandbox ## Run the hostile cases and print their figures
 	@HOSTILE_SOAK_SECONDS=60 $(BIN)/pytest tests/hostile --scoreboard

@@ -13,13 +13,13 @@ __all__ = ('HEADING', 'ROUNDS', 'Figure', 'best_of')
 ROUNDS = 9
 """How often most things are measured. The shortest time counts: it is the one other processes disturbed least."""
 
-_COLUMNS = '{:<46} {:>12} {:>12} {:>10} {:>10}  {:<5} {}'
+_COLUMNS = '{:<50} {:>14} {:>14} {:>12} {:>12}  {:<5} {}'
 HEADING = _COLUMNS.format('', 'measured', 'baseline', 'judged', 'limit', '', 'baseline is').rstrip()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """Something measured, and what it may be at most."""
+    """Something measured, and what it may be."""
 
     what: str
     """What was measured."""
@@ -30,11 +30,14 @@ class Figure:
     unit: str
     """What of."""
 
-    limit: float
-    """How much may be what is judged."""
-
     judged_by: Literal['measured', 'ratio', 'share', 'difference'] = 'measured'
     """Whether the limit is for the figure itself, or for how it compares to the baseline."""
+
+    limit: float | None = None
+    """How much may be what is judged; `None` where it is just told."""
+
+    at_least: bool = False
+    """Whether the limit is the least it may be, not the most."""
 
     baseline: float | None = None
     """What was measured to compare with, in the same run and unit."""
@@ -55,21 +58,29 @@ class Figure:
         return by[self.judged_by]()
 
     @property
+    def shown(self) -> tuple[str, ...]:
+        """What was measured, against what, what follows, the limit and how it was kept."""
+        unit = {'ratio': '×', 'share': '%'}.get(self.judged_by, self.unit)
+        kept = '' if self.limit is None else 'MISS' if self.is_over else 'ok'
+        return (
+            self.what,
+            f'{self.measured:,.2f} {self.unit}',
+            '' if self.baseline is None else f'{self.baseline:,.2f} {self.unit}',
+            f'{self.judged:,.2f} {unit}',
+            '' if self.limit is None else f'{"≥ " if self.at_least else ""}{self.limit:g} {unit}',
+            kept,
+            self.baseline_is,
+        )
+
+    @property
     def is_over(self) -> bool:
-        """Whether it is more than it may be."""
-        return self.judged > self.limit
+        """Whether it is not what it may be."""
+        if self.limit is None:
+            return False
+        return self.judged < self.limit if self.at_least else self.judged > self.limit
 
     def __str__(self) -> str:
-        unit = {'ratio': '×', 'share': '%'}.get(self.judged_by, self.unit)
-        return _COLUMNS.format(
-            self.what,
-            f'{self.measured:.2f} {self.unit}',
-            '' if self.baseline is None else f'{self.baseline:.2f} {self.unit}',
-            f'{self.judged:.2f} {unit}',
-            f'{self.limit:g} {unit}',
-            'OVER' if self.is_over else 'ok',
-            self.baseline_is,
-        ).rstrip()
+        return _COLUMNS.format(*self.shown).rstrip()
 
 
 def best_of(*works: Callable[[], object], rounds: int = ROUNDS) -> list[float]:

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from pydantic_ai_skills.capability import SkillsCapability
 from pydantic_ai_skills.directory import SkillsDirectory
+from pydantic_ai_skills.events import ResourceRead, ScriptFinished, SkillEvent, SkillLoaded
 from pydantic_ai_skills.exceptions import (
     SandboxUnavailableError,
     SkillError,
@@ -13,6 +13,7 @@ from pydantic_ai_skills.exceptions import (
     SkillResourceNotFoundError,
     SkillScriptExecutionError,
     SkillScriptNotFoundError,
+    SkillToolsError,
     SkillValidationError,
 )
 from pydantic_ai_skills.execution import (
@@ -24,6 +25,7 @@ from pydantic_ai_skills.execution import (
 )
 from pydantic_ai_skills.lazy import import_lazily
 from pydantic_ai_skills.registries.base import SkillRegistry
+from pydantic_ai_skills.search import SkillRanker
 from pydantic_ai_skills.toolset import SkillsToolset
 from pydantic_ai_skills.types import (
     Skill,
@@ -36,6 +38,7 @@ from pydantic_ai_skills.types import (
 )
 
 if TYPE_CHECKING:
+    from pydantic_ai_skills.capability import SkillsCapability
     from pydantic_ai_skills.execution import (
         BubblewrapSkillScriptExecutor,
         LocalSkillScriptExecutor,
@@ -43,57 +46,128 @@ if TYPE_CHECKING:
         ScriptLimits,
         WorkspaceSkillScriptExecutor,
     )
-    from pydantic_ai_skills.registries import CombinedRegistry, GitCloneOptions, GitProgress, GitSkillsRegistry
+    from pydantic_ai_skills.fulltext import FullTextRanker
+    from pydantic_ai_skills.marks import resource, script, tool
+    from pydantic_ai_skills.parsing.rules import SkillRule, skill_rules
+    from pydantic_ai_skills.project import ProjectSource, SkillsProject
+    from pydantic_ai_skills.registries import (
+        CombinedRegistry,
+        GitCloneOptions,
+        GitProgress,
+        GitSkillsRegistry,
+        PackageSkillsRegistry,
+        SkillPackage,
+    )
+    from pydantic_ai_skills.skill_class import SkillClass
+    from pydantic_ai_skills.tokens import estimate_tokens
+    from pydantic_ai_skills.user import (
+        create_user_skill,
+        disable_user_skill,
+        enable_user_skill,
+        list_user_skills,
+        remove_user_skill,
+        user_skills_folder,
+    )
+    from pydantic_ai_skills.validation import ValidationReport, fix_problems, validate_skills
 
 __all__ = (
     'BubblewrapSkillScriptExecutor',
     'CallableSkillScriptExecutor',
     'CombinedRegistry',
+    'FullTextRanker',
     'GitCloneOptions',
     'GitProgress',
     'GitSkillsRegistry',
     'LocalSkillScriptExecutor',
+    'PackageSkillsRegistry',
     'PathPolicy',
+    'ProjectSource',
+    'ResourceRead',
     'SandboxUnavailableError',
     'ScriptFile',
+    'ScriptFinished',
     'ScriptLimits',
     'ScriptPolicy',
     'ScriptResult',
     'Skill',
+    'SkillClass',
     'SkillError',
+    'SkillEvent',
+    'SkillLoaded',
     'SkillNotFoundError',
+    'SkillPackage',
     'SkillProblem',
     'SkillProvenance',
+    'SkillRanker',
     'SkillRegistry',
     'SkillRegistryError',
     'SkillResource',
     'SkillResourceLoadError',
     'SkillResourceNotFoundError',
+    'SkillRule',
     'SkillScript',
     'SkillScriptExecutionError',
     'SkillScriptExecutor',
     'SkillScriptNotFoundError',
+    'SkillToolsError',
     'SkillValidationError',
     'SkillWrapper',
     'SkillsCapability',
     'SkillsDirectory',
+    'SkillsProject',
     'SkillsToolset',
+    'ValidationReport',
     'WorkspaceSkillScriptExecutor',
+    'create_user_skill',
+    'disable_user_skill',
+    'enable_user_skill',
+    'estimate_tokens',
+    'fix_problems',
+    'list_user_skills',
     'normalize_skill_name',
+    'remove_user_skill',
+    'resource',
+    'script',
+    'skill_rules',
+    'tool',
+    'user_skills_folder',
+    'validate_skills',
 )
 
-_EXECUTION, _REGISTRIES = f'{__name__}.execution', f'{__name__}.registries'
+_EXECUTION, _REGISTRIES, _USER = f'{__name__}.execution', f'{__name__}.registries', f'{__name__}.user'
 __getattr__ = import_lazily(
     __name__,
     {
         'BubblewrapSkillScriptExecutor': _EXECUTION,
         'CombinedRegistry': _REGISTRIES,
+        'FullTextRanker': f'{__name__}.fulltext',
         'GitCloneOptions': _REGISTRIES,
         'GitProgress': _REGISTRIES,
         'GitSkillsRegistry': _REGISTRIES,
         'LocalSkillScriptExecutor': _EXECUTION,
+        'PackageSkillsRegistry': _REGISTRIES,
         'PathPolicy': _EXECUTION,
+        'ProjectSource': f'{__name__}.project',
         'ScriptLimits': _EXECUTION,
+        'SkillClass': f'{__name__}.skill_class',
+        'SkillPackage': _REGISTRIES,
+        'SkillRule': f'{__name__}.parsing.rules',
+        'SkillsCapability': f'{__name__}.capability',
+        'SkillsProject': f'{__name__}.project',
+        'ValidationReport': f'{__name__}.validation',
         'WorkspaceSkillScriptExecutor': _EXECUTION,
+        'create_user_skill': _USER,
+        'disable_user_skill': _USER,
+        'enable_user_skill': _USER,
+        'estimate_tokens': f'{__name__}.tokens',
+        'fix_problems': f'{__name__}.validation',
+        'list_user_skills': _USER,
+        'remove_user_skill': _USER,
+        'resource': f'{__name__}.marks',
+        'script': f'{__name__}.marks',
+        'skill_rules': f'{__name__}.parsing.rules',
+        'tool': f'{__name__}.marks',
+        'user_skills_folder': _USER,
+        'validate_skills': f'{__name__}.validation',
     },
 )

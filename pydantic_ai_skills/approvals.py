@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
+import anyio.to_thread
 from pydantic_ai.exceptions import ApprovalRequired
 from pydantic_ai.tools import RunContext
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.execution.approval import describe_call
 from pydantic_ai_skills.execution.policy import ScriptPolicy, check_policy, decide, default_decision, denial
 from pydantic_ai_skills.types import Skill, SkillScript
+
+if TYPE_CHECKING:
+    from pydantic_ai_skills.execution.approval import ScriptCall
 
 __all__ = ('ScriptApprovals',)
 
@@ -41,8 +44,17 @@ class ScriptApprovals:
         self._policy: ScriptPolicy | None = policy
         self._asked: OrderedDict[str, str] = OrderedDict()
 
-    async def check(self, ctx: RunContext[Any], skill: Skill[Any], script: SkillScript, args: Any) -> None:
+    async def check(
+        self, ctx: RunContext[Any], skill: Skill[Any], script: SkillScript, args: Any, *, ask: bool = False
+    ) -> None:
         """Return if the script may run with these arguments.
+
+        Args:
+            ctx: The run's context.
+            skill: The skill.
+            script: The script.
+            args: Its arguments.
+            ask: Whether a person has to approve what the policy allows.
 
         Raises:
             SkillScriptExecutionError: It may not, or it is not what was approved any more.
@@ -59,10 +71,18 @@ class ScriptApprovals:
             )
         if decision == 'deny':
             raise SkillScriptExecutionError(denial(script, by_default=self._policy is None))
-        if decision == 'ask':
+        if decision == 'ask' or ask:
             await self._ask(ctx, script, args)
+        if await script.prepare(ctx, args) and self._policy is not None:
+            # Only now is it known what its arguments are, so the policy has another look at them.
+            again = await decide(self._policy, ctx, skill, script, args)
+            if again == 'deny':
+                raise SkillScriptExecutionError(denial(script, by_default=False))
+            if again == 'ask' != decision:
+                await self._ask(ctx, script, args)
 
     async def _ask(self, ctx: RunContext[Any], script: SkillScript, args: Any) -> None:
+        describe_call = await anyio.to_thread.run_sync(_describer)
         call = await describe_call(script, args, executor=script.executor)
         key = ctx.tool_call_id or ''
         if not ctx.tool_call_approved:
@@ -79,3 +99,10 @@ class ScriptApprovals:
                 f'The script {script.name!r} was not run: it, its arguments or a file of its skill is not what was '
                 'approved. Call it again to ask for another approval.'
             )
+
+
+def _describer() -> Callable[..., Awaitable[ScriptCall]]:
+    """What describes a call. It is imported off the event loop, and only where a person is asked."""
+    from pydantic_ai_skills.execution.approval import describe_call
+
+    return describe_call

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
@@ -27,6 +27,7 @@ __all__ = (
     'as_mapping',
     'call_function',
     'describe_misfit',
+    'guarded',
 )
 
 logger = logging.getLogger('pydantic_ai_skills')
@@ -157,8 +158,17 @@ async def call_function(
         raise error(f'The arguments for {what} do not fit. {describe_misfit(misfit, schema.json_schema)}') from misfit
     except ValueError as misfit:
         raise error(f'The arguments for {what} do not fit: {misfit}') from misfit
+    return await guarded(schema.call(arguments, cast(RunContext[Any], ctx)), what=what, error=error)
+
+
+async def guarded(call: Awaitable[R], *, what: str, error: type[Exception]) -> R:
+    """What a call of a skill's code gives. What goes wrong in it is logged, and raised as an error for the model.
+
+    Raises:
+        Exception: Of the given type, with a message the model can act on. What speaks to pydantic-ai passes as it is.
+    """
     try:
-        return await schema.call(arguments, cast(RunContext[Any], ctx))
+        return await call
     except _FRAMEWORK_ERRORS:
         raise
     except Exception as failure:  # the border between a skill's code and the run

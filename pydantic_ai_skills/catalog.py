@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 from pydantic_ai_skills.exceptions import SkillNotFoundError, SkillValidationError
-from pydantic_ai_skills.names import closest_first
+from pydantic_ai_skills.names import MAX_NAMES_COMPARED, closest_first
 from pydantic_ai_skills.parsing.rules import normalize_skill_name, problem
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.types import FoundSkills, Skill
 
-__all__ = ('Catalog', 'SkillsSource', 'load_catalog', 'merge')
+__all__ = ('Catalog', 'Owners', 'SkillsSource', 'load_catalog', 'merge')
 
 
 class SkillsSource(Protocol):
@@ -61,16 +62,53 @@ class Catalog:
         """The same catalog with these skills only."""
         return replace(self, skills=MappingProxyType({name: self.skills[name] for name in names}))
 
-    def find(self, name: str) -> Skill[Any]:
-        """The skill of this name; a name in other letters (`My_Skill`) finds it too.
+    def get(self, name: str) -> Skill[Any] | None:
+        """The skill of this name, if there is one; a name in other letters (`My_Skill`) finds it too."""
+        return self.skills.get(name) or self.skills.get(_normalized(name))
+
+    def find(self, name: str, close_to: Callable[[str], Sequence[str]] | None = None) -> Skill[Any]:
+        """Like `get`, for a name that should be there.
+
+        Args:
+            name: The name.
+            close_to: Gives the closest names where there are too many to compare them all.
 
         Raises:
             SkillNotFoundError: There is none; the message tells the closest names.
         """
-        skill = self.skills.get(name) or self.skills.get(_normalized(name))
+        skill = self.get(name)
         if skill is None:
-            raise SkillNotFoundError(f'There is no skill {name!r}. {closest_first("skill", name, self.skills)}')
+            close = close_to(name) if close_to and len(self.skills) > MAX_NAMES_COMPARED else None
+            told = closest_first('skill', name.lower(), self.skills, close)
+            raise SkillNotFoundError(f'There is no skill {name!r}. {told}')
         return skill
+
+
+class Owners:
+    """Which of several groups of sources each skill of their common catalog is from."""
+
+    def __init__(self) -> None:
+        self._catalog: Catalog | None = None
+        self._groups: dict[int, int] = {}
+
+    def index(
+        self, skill: Skill[Any], catalog: Catalog, groups: Sequence[tuple[Iterable[Skill[Any]], int, int]]
+    ) -> int:
+        """The group a skill is from.
+
+        Args:
+            skill: The skill.
+            catalog: The catalog of all groups.
+            groups: Of each group the skills written in Python, and how many directories and registries it has.
+        """
+        if self._catalog is not catalog:
+            self._groups, self._catalog = {}, catalog
+            directories, registries = iter(catalog.directories), iter(catalog.registries)
+            for number, (written, directory_count, registry_count) in enumerate(groups):
+                finds = (*islice(directories, directory_count), *islice(registries, registry_count))
+                for found in (*written, *_skills_of(finds)):
+                    self._groups[id(found)] = number
+        return self._groups.get(id(skill), 0)
 
 
 def load_catalog(

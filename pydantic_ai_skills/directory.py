@@ -9,15 +9,18 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic_ai_skills.files import LOOK_AGAIN_S, PATIENCE_S, SkillFolder
+from pydantic_ai_skills.files import LOOK_AGAIN_S, PATIENCE_S
+from pydantic_ai_skills.places import StandardPlace, Trust, standard_places
 from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.scan import Place, Scan, ScanSettings
+from pydantic_ai_skills.scan import Place, Scan, ScanSettings, collect
 from pydantic_ai_skills.types import FoundSkills, Skill
 
 if TYPE_CHECKING:
+    from pydantic_ai_skills.disk_index import DiskIndex
     from pydantic_ai_skills.execution.base import SkillScriptExecutor
 
 __all__ = ('SkillsDirectory',)
@@ -43,6 +46,7 @@ class SkillsDirectory:
         max_depth: int | None = 3,
         script_executor: SkillScriptExecutor | None = None,
         follow_links: bool = False,
+        disk_index: bool | str | Path = False,
     ) -> None:
         """Remember a directory; it is read on first use.
 
@@ -52,20 +56,78 @@ class SkillsDirectory:
             max_depth: How deep below `path` to look for skills; `None` for no limit.
             script_executor: What runs the scripts; a `LocalSkillScriptExecutor` when not given.
             follow_links: Whether a skill's folder may be a link. Links inside a skill are never followed.
+            disk_index: Whether to keep what was found on disk, so that a later process reads only what has changed
+                since: in the user's cache folder, or in this file.
 
         Raises:
             ValueError: `max_depth` is negative.
         """
         if max_depth is not None and max_depth < 0:
             raise ValueError(f'max_depth must be 0 or more, or None for no limit, not {max_depth}.')
-        self.path = Path(path).expanduser()
+        # Looking up the home folder is not allowed where Temporal imports a workflow, so only where it is asked for.
+        self.path = Path(path).expanduser() if str(path).startswith('~') else Path(path)
         self.validate = validate
         self.max_depth = max_depth
         self.script_executor = script_executor
         self.follow_links = follow_links
+        self.disk_index = disk_index
+        self._index: DiskIndex | None = None
         self._places: dict[str, Place] = {}
         self._found: FoundSkills | None = None
         self._lock = threading.Lock()
+        self._standard: StandardPlace | None = None
+        self._refused: FoundSkills | None = None
+
+    @classmethod
+    def standard(
+        cls,
+        *,
+        project: str | Path | bool | None = True,
+        user: str | Path | bool | None = True,
+        trust: Trust | None = None,
+        validate: bool = True,
+        max_depth: int | None = 3,
+        script_executor: SkillScriptExecutor | None = None,
+        follow_links: bool = False,
+        disk_index: bool | str | Path = False,
+    ) -> list[SkillsDirectory]:
+        """The directories where skills are by convention, the most important last. Those that are missing are empty.
+
+        Those of the user are `~/.claude/skills`, `~/.agents/skills` and `user_skills_folder()`. Those of the project
+        are `.claude/skills` and `.agents/skills` in its folder and in the folders above, up to the root of the git
+        repository. Skills of a project come with whatever is checked out, so they are used only if it is trusted.
+
+        ```python
+        from pydantic_ai_skills import SkillsDirectory, SkillsToolset
+
+        directories = SkillsDirectory.standard(trust=['~/work'])
+        toolset = SkillsToolset(directories=directories)
+        ```
+
+        Args:
+            project: A folder of the project; `True` for the current one, `False` or `None` for no project.
+            user: The home folder of the user; `True` for this user's, `False` or `None` for no user.
+            trust: The projects that are trusted, as folders with all that is in them, or a function that is called once
+                with the folder of the project: the root of its git repository, if it is in one. None by default.
+            validate: Whether to apply the Agent Skills rules beyond a usable name and description.
+            max_depth: How deep below a directory to look for skills; `None` for no limit.
+            script_executor: What runs the scripts; a `LocalSkillScriptExecutor` when not given.
+            follow_links: Whether a skill's folder may be a link.
+            disk_index: Whether to keep what was found on disk, or in which file.
+        """
+        directories: list[SkillsDirectory] = []
+        for place in standard_places(project, user, trust):
+            directory = cls(
+                place.path,
+                validate=validate,
+                max_depth=max_depth,
+                script_executor=script_executor,
+                follow_links=follow_links,
+                disk_index=disk_index,
+            )
+            directory._standard = place
+            directories.append(directory)
+        return directories
 
     def __repr__(self) -> str:
         return f'SkillsDirectory({str(self.path)!r})'
@@ -82,31 +144,80 @@ class SkillsDirectory:
     def find(self) -> FoundSkills:
         """Look at the directory. Where nothing has changed since the last look, its result is returned again."""
         with self._lock:
+            if self._standard is not None and (refused := self._refuse(self._standard)) is not None:
+                return refused
             last = self._found
-            if last is None or not self._places or not all(map(Place.is_current, self._places.values())):
-                found = self._look()
-                if last is None or found != last:
-                    self._found = last = found
+            if last is None:
+                self._found = last = self._first_look()
+            else:
+                current = {path for path, place in self._places.items() if place.is_current()}
+                if not current or len(current) < len(self._places):
+                    found = self._look(current)
+                    if found != last:
+                        self._found = last = found
             return last
 
-    def _look(self) -> FoundSkills:
-        """Look at what has changed; where that is half written, once more after the writer had time to go on."""
-        settings = ScanSettings(
+    def _refuse(self, place: StandardPlace) -> FoundSkills | None:
+        """What to give in place of the skills of a standard place that is missing, or in a project nobody trusts."""
+        if not os.path.isdir(self.path):
+            given = FoundSkills()
+        elif (refusal := place.refusal()) is not None:
+            given = FoundSkills(problems=(refusal,))
+        else:
+            return None
+        if given != self._refused:
+            self._refused = given
+        return self._refused
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """The folders that were looked into for skills at the last look, and could be."""
+        return frozenset(place.path for place in self._places.values() if place.was_open)
+
+    def lists_are_current(self) -> bool:
+        """Whether the folders below those of skills that were looked into for their files are as they were."""
+        return all(
+            place.is_current() for place in self._places.values() if place.source is not None and place.source.listed
+        )
+
+    def _first_look(self) -> FoundSkills:
+        if self.disk_index is False:
+            return self._look()
+        from pydantic_ai_skills.disk_index import DiskIndex  # brings in SQLite, which most directories do without
+
+        file = None if self.disk_index is True else self.disk_index
+        self._index = DiskIndex(file, self._settings(), os.path.realpath(self.path))
+        self._places, all_there = self._index.load()
+        return collect(self._places) if all_there else self._look(self._places.keys())
+
+    def _settings(self) -> ScanSettings:
+        return ScanSettings(
             path=str(self.path),
             validate=self.validate,
             max_depth=self.max_depth,
             executor=self.script_executor,
             follow_links=self.follow_links,
         )
+
+    def _look(self, current: Collection[str] = ()) -> FoundSkills:
+        """Look at what has changed; where that is half written, once more after the writer had time to go on.
+
+        Args:
+            current: The places that were just seen to be as they were.
+        """
+        settings = self._settings()
         deadline = time.monotonic() + PATIENCE_S
         before = known = self._places
         while True:
-            scan = Scan(settings, known=known, before=before)
-            scan.visit(SkillFolder(os.path.realpath(self.path)), None)
+            scan = Scan(settings, known=known, before=before, current=current)
+            scan.visit(os.path.realpath(self.path))
             if not scan.in_doubt or time.monotonic() >= deadline:
                 break
-            known = scan.places
+            known, current = scan.places, ()
             time.sleep(LOOK_AGAIN_S)
         scan.keep_half_written()
         self._places = scan.places
+        if self._index is not None and not scan.was_cut:
+            self._index.save(scan.places)
+            scan.problems += [self._index.problem] if self._index.problem else []
         return scan.result()

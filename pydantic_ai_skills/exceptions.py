@@ -8,6 +8,7 @@ SkillError(Exception)
 ├── SkillScriptNotFoundError   a name that no script of the skill has
 ├── SkillResourceLoadError     a resource that is there but cannot be read
 ├── SkillScriptExecutionError  a script that cannot be started, or did not end by itself
+├── SkillToolsError            a `tools.py` that cannot be imported
 ├── SandboxUnavailableError    no sandbox for scripts can be made on this machine
 └── SkillRegistryError         a source of skills that cannot be reached or read
 ```
@@ -27,6 +28,7 @@ __all__ = (
     'SkillResourceNotFoundError',
     'SkillScriptExecutionError',
     'SkillScriptNotFoundError',
+    'SkillToolsError',
     'SkillValidationError',
 )
 
@@ -57,6 +59,10 @@ class SkillResourceLoadError(SkillError):
 
 class SkillScriptExecutionError(SkillError):
     """A script could not be started, was given arguments it cannot take, or had to be stopped."""
+
+
+class SkillToolsError(SkillError):
+    """The `tools.py` of a skill cannot be read or imported. The log has the whole traceback."""
 
 
 class SandboxUnavailableError(SkillError):

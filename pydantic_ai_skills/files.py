@@ -11,9 +11,9 @@ import os
 import stat
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Self
 from urllib.parse import unquote, urlsplit
@@ -31,6 +31,7 @@ __all__ = (
     'SNIFFED_BYTES',
     'STALL_NS',
     'FileStamp',
+    'Glance',
     'OpenFolder',
     'SkillFolder',
     'is_fresh',
@@ -94,6 +95,22 @@ def is_fresh(status: os.stat_result, within: int = QUIET_NS) -> bool:
     return abs(now - status.st_mtime_ns) < within or abs(now - status.st_ctime_ns) < within
 
 
+class Glance(NamedTuple):
+    """What one look into a folder shows."""
+
+    folder: os.stat_result
+    """The folder's status."""
+
+    file: os.stat_result
+    """The status of the file that was looked for."""
+
+    head: bytes
+    """Its first bytes; none of a special file."""
+
+    has_inner: bool
+    """Whether there is anything that has the name of the folder that was looked for."""
+
+
 class OpenFolder:
     """A folder that is open, so that what is in it can be reached whatever happens to its path meanwhile."""
 
@@ -129,6 +146,10 @@ class OpenFolder:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         return OpenFolder(path, None)
 
+    def folder_at(self, path: str) -> OpenFolder:
+        """Open a folder in it by its whole path."""
+        return self.folder(path[len(self.path) + 1 :])
+
     def file(self, name: str) -> int:
         """Open a file in it and return the descriptor. It may be a special file: look before reading."""
         if self._descriptor is not None:
@@ -143,25 +164,69 @@ class OpenFolder:
             raise OSError(errno.EAGAIN, 'it was replaced just now')
         return descriptor
 
-    def has_folder(self, name: str) -> bool:
-        """Whether there is a folder in it that has this name and is not a link."""
+    def glance(self, name: str, file_name: str, inner_name: str, count: int) -> Glance | None:
+        """Look into a folder in it, for a file in that folder and for a folder beside that; `None` if anything is odd.
+
+        It has to be open by its descriptor.
+        """
+        inside = file = None
+        try:
+            inside = os.open(name, _FOLDER_FLAGS, dir_fd=self._descriptor)
+            file = os.open(file_name, _FILE_FLAGS, dir_fd=inside)
+            status = os.fstat(file)
+            head = os.read(file, count) if stat.S_ISREG(status.st_mode) else b''
+            return Glance(os.fstat(inside), status, head, _is_there(inner_name, inside))
+        except OSError:
+            return None
+        finally:
+            for descriptor in (file, inside):
+                if descriptor is not None:
+                    os.close(descriptor)
+
+    def head(self, name: str, count: int) -> tuple[os.stat_result, bytes]:
+        """The status of a file in it and its first bytes; none of a special file: reading one may wait for ever."""
+        descriptor = self.file(name)
+        try:
+            status = os.fstat(descriptor)
+            return status, os.read(descriptor, count) if stat.S_ISREG(status.st_mode) else b''
+        finally:
+            os.close(descriptor)
+
+    def status_of(self, name: str) -> os.stat_result | None:
+        """The status of what has this name in it, if anything has; of a link its own."""
         try:
             if self._descriptor is None:
-                status = os.lstat(f'{self.path}{os.sep}{name}')
-            else:
-                status = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+                return os.lstat(f'{self.path}{os.sep}{name}')
+            return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
         except OSError:
-            return False
-        return stat.S_ISDIR(status.st_mode)
+            return None
+
+    def has_folder(self, name: str) -> bool:
+        """Whether there is a folder in it that has this name and is not a link."""
+        status = self.status_of(name)
+        return status is not None and stat.S_ISDIR(status.st_mode)
 
     def entries(self, limit: int) -> list[os.DirEntry[str]]:
         """What is in it, sorted by name; where that is more than `limit`, whichever come first."""
         with os.scandir(self.path if self._descriptor is None else self._descriptor) as entries:
-            return sorted(islice(entries, limit), key=lambda entry: entry.name)
+            return sorted(islice(entries, limit), key=attrgetter('name'))
+
+    @property
+    def is_by_descriptor(self) -> bool:
+        """Whether it is open by a descriptor, and not just known by its path."""
+        return self._descriptor is not None
 
     def status(self) -> os.stat_result:
         """Its own status."""
         return os.lstat(self.path) if self._descriptor is None else os.fstat(self._descriptor)
+
+
+def _is_there(name: str, folder: int) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 class _Read(NamedTuple):
@@ -173,24 +238,25 @@ class _Read(NamedTuple):
     """Whether the file was the same before and after, so that nobody changed it meanwhile."""
 
 
-@dataclass(frozen=True, slots=True)
 class SkillFolder:
     """The folder of one skill; its files are reached through here only."""
 
-    root: str
-    """A folder that may be trusted to be what it was: the one the developer gave, links resolved."""
+    __slots__ = ('path', 'root')
 
-    steps: tuple[str, ...] = ()
-    """The way from there to the skill's folder; no step may be a link."""
+    def __init__(self, root: str, path: str | None = None) -> None:
+        """Name a folder.
 
-    @property
-    def path(self) -> str:
-        """Where the skill's folder is."""
-        return os.sep.join((self.root, *self.steps))
+        Args:
+            root: A folder that may be trusted to be what it was: the one the developer gave, links resolved.
+            path: The skill's folder, at `root` or below; no step of the way from there may be a link.
+        """
+        self.root = root
+        self.path = path or root
 
     def open(self, *steps: str) -> OpenFolder:
         """Open the folder, or one below it."""
-        return OpenFolder.beneath(self.root, (*self.steps, *steps))
+        way = self.path[len(self.root) + 1 :]
+        return OpenFolder.beneath(self.root, (*(way.split(os.sep) if way else ()), *steps))
 
     def read_bytes(self, name: str, limit: int = MAX_RESOURCE_BYTES, *, quiet: bool = False) -> bytes:
         """Read a whole file below the folder, as it was before or after somebody wrote it, not in between.

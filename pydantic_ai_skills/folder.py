@@ -7,6 +7,7 @@ import re
 import stat
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,12 +29,22 @@ from pydantic_ai_skills.files import (
 from pydantic_ai_skills.parsing import SkillHeader, decode_body, parse_head
 from pydantic_ai_skills.parsing.rules import problem
 from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.types import Skill, SkillFiles, SkillResource, SkillScript
+from pydantic_ai_skills.types import Skill, SkillFiles, SkillResource, SkillScript, header_options
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution.base import SkillScriptExecutor
 
-__all__ = ('MAX_SKILL_BYTES', 'NEVER', 'FolderSkill', 'SkillSource', 'is_skipped_folder', 'settled')
+__all__ = (
+    'MAX_FILES',
+    'MAX_SKILL_BYTES',
+    'NEVER',
+    'TOOLS_MODULE',
+    'FolderSkill',
+    'SkillSource',
+    'is_private_file',
+    'is_skipped_folder',
+    'settled',
+)
 
 MAX_SKILL_BYTES = 1024 * 1024
 """A larger `SKILL.md` is left out."""
@@ -71,6 +82,9 @@ KEY_FILE_NAMES = frozenset({'credentials', 'id_dsa', 'id_ecdsa', 'id_ed25519', '
 KEY_FILE_SUFFIXES = ('.jks', '.kdbx', '.key', '.keystore', '.p12', '.pem', '.pfx', '.ppk')
 """Files that hold secrets, whatever the skill's author meant."""
 
+TOOLS_MODULE = 'tools.py'
+"""The file beside `SKILL.md` that holds typed tools."""
+
 PLACEHOLDER = re.compile(r'\$\{(?:CLAUDE_)?SKILL_DIR\}|\{baseDir\}')
 """What skills write in their instructions for the folder they are in."""
 
@@ -98,17 +112,28 @@ class FolderSkill(Skill[Any]):
 
     __slots__ = ('_unread',)
 
-    def __init__(self, source: SkillSource, header: SkillHeader) -> None:
-        super().__init__(
-            header.name,
-            header.description,
-            '',
-            license=header.license,
-            compatibility=header.compatibility,
-            metadata=header.metadata,
-            path=source.folder.path,
-            files=source.list_files,
-        )
+    def __init__(self, source: SkillSource, header: Sequence[Any], headings: str) -> None:
+        # Not by the constructor of `Skill`: thousands are made at once, of headers that were checked already.
+        (
+            self.name,
+            self.description,
+            self.license,
+            self.compatibility,
+            self.metadata,
+            self.allowed_tools,
+            self.disable_model_invocation,
+            self.user_invocable,
+            self.tool_specs,
+        ) = header
+        self.path = source.path
+        self.source = None
+        self._given_uri = None
+        self._content = ''
+        self._headings = headings
+        self._files = source
+        self._late = False
+        self._tools = None
+        self.model_settings = None
         self._unread: SkillSource | None = source
 
     @property
@@ -116,14 +141,13 @@ class FolderSkill(Skill[Any]):
         """The instructions. What the header says is taken from the same read, so that all is of one version."""
         source = self._unread
         if source is not None:
-            header, instructions = source.read()
+            header, instructions = source.read_skill()
             # Another thread may have been first; what it gave out stays.
             if self._unread is source:
                 if header is not None:
                     self.description = header.description
-                    self.license = header.license
-                    self.compatibility = header.compatibility
-                    self.metadata = header.metadata
+                    for name, value in header_options(header).items():
+                        setattr(self, name, value)
                 self._content = instructions
                 self._unread = None
         return super().content
@@ -136,41 +160,48 @@ class ReadSkill(NamedTuple):
     instructions: str
 
 
-class SkillSource:
-    """Where a skill's instructions and files are read from when they are needed."""
+class SkillSource(SkillFolder):
+    """A skill's folder, from which its instructions and files are read when they are needed.
 
-    __slots__ = ('_listed', 'executor', 'file_name', 'folder', 'name', 'validate')
+    There is one for each skill of thousands, so it is its own folder, and what to call for the files.
+    """
+
+    __slots__ = ('executor', 'file_name', 'listed', 'name', 'validate')
 
     def __init__(
-        self, folder: SkillFolder, file_name: str, name: str, *, validate: bool, executor: SkillScriptExecutor | None
+        self, folder: str, root: str, file_name: str, name: str, validate: bool, executor: SkillScriptExecutor | None
     ) -> None:
-        self.folder = folder
+        self.root = root
+        self.path = folder
         self.file_name = file_name
         self.name = name
         self.validate = validate
         self.executor = executor
-        self._listed: tuple[tuple[str, FileStamp], ...] = ()
+        self.listed: tuple[tuple[str, FileStamp], ...] = ()
+        """The folders below the skill's own that were looked into for its files."""
 
     def is_current(self) -> bool:
         """Whether the file list, if it was made, still holds. The skill's own folder is not looked at."""
-        return all(stamp(os.lstat(path)) == folder_stamp for path, folder_stamp in self._listed)
+        return all(stamp(os.lstat(path)) == folder_stamp for path, folder_stamp in self.listed)
 
-    def read(self) -> ReadSkill:
+    def read_skill(self) -> ReadSkill:
         """Read `SKILL.md` whole, with the placeholders for the skill's folder filled in."""
-        path = self.folder.path
-        data = self.folder.read_bytes(self.file_name, MAX_SKILL_BYTES, quiet=True)
+        path = self.path
+        data = self.read_bytes(self.file_name, MAX_SKILL_BYTES, quiet=True)
         head = parse_head(data, path=path, folder_name=os.path.basename(path), validate=self.validate, complete=True)
         return ReadSkill(head.header, PLACEHOLDER.sub(lambda _: path, decode_body(data)))
 
-    def list_files(self) -> SkillFiles:
+    def __call__(self) -> SkillFiles:
         """The skill's resources and scripts; a file is one or the other."""
         started = time.time_ns()
-        listing = Listing(self.folder)
-        self._listed = tuple((path, settled(status, started)) for path, status in listing.folders[1:])
-        skill_dir = Path(self.folder.path)
+        listing = Listing(self)
+        self.listed = tuple((path, settled(status, started)) for path, status in listing.folders[1:])
+        skill_dir = Path(self.path)
         files = SkillFiles(problems=tuple(listing.problems))
         for name, executable in sorted(listing.files):
-            if _is_script(name, executable):
+            if name == TOOLS_MODULE and self._has_tools():
+                files.tools_module = True
+            elif _is_script(name, executable):
                 script = SkillScript(
                     name,
                     uri=str(skill_dir / name),
@@ -180,8 +211,12 @@ class SkillSource:
                 )
                 files.scripts.append(script)
             else:
-                files.resources.append(SkillFile(name, self.folder))
+                files.resources.append(SkillFile(name, self))
         return files
+
+    def _has_tools(self) -> bool:
+        """Whether `tools.py` brings typed tools. Where it does not speak of them, it is a script like any other."""
+        return b'pydantic_ai' in self.read_bytes(TOOLS_MODULE)
 
 
 class Listing:
@@ -217,7 +252,7 @@ class Listing:
         for entry in opened.entries(MAX_FOLDER_ENTRIES):
             name = '/'.join((*steps, entry.name))
             is_folder = entry.is_dir(follow_symlinks=False)
-            if (is_skipped_folder if is_folder else _is_private_file)(entry.name) or name.lower() == 'skill.md':
+            if (is_skipped_folder if is_folder else is_private_file)(entry.name) or name.lower() == 'skill.md':
                 continue
             if len(self.files) >= MAX_FILES or not self._room:
                 self._was_cut = True
@@ -264,7 +299,8 @@ def is_skipped_folder(name: str) -> bool:
     return name.startswith('.') or name.lower() in SKIPPED_FOLDERS
 
 
-def _is_private_file(name: str) -> bool:
+def is_private_file(name: str) -> bool:
+    """Whether a file of this name is not for the model: it is hidden, or holds a secret."""
     lower = name.lower()
     return lower.startswith('.') or lower in KEY_FILE_NAMES or lower.endswith(KEY_FILE_SUFFIXES)
 
@@ -275,10 +311,13 @@ def settled(status: os.stat_result, started: int) -> FileStamp:
     A file that changed within the same tick of its clock keeps its times, so what has only just changed is looked at
     again next time. Whole seconds are taken for the times of a file system that keeps no finer ones.
     """
-    changed = max(status.st_mtime_ns, status.st_ctime_ns)
+    found = stamp(status)
+    changed = max(found[0], found[1])
+    if changed < started - _COARSE_CLOCK_TICK_NS:
+        return found
     tick = _CLOCK_TICK_NS if changed % 1_000_000_000 else _COARSE_CLOCK_TICK_NS
     # A time that is still to come was set on purpose; a change will not set it again.
-    return NEVER if started - tick <= changed <= time.time_ns() + tick else stamp(status)
+    return NEVER if started - tick <= changed <= time.time_ns() + tick else found
 
 
 def _can_be_shown(name: str) -> bool:

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, cast
 
 from pydantic import ValidationError
 from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.messages import ToolKind
 from pydantic_ai.tools import Tool
 
 from pydantic_ai_skills.callables import describe_misfit
 
-__all__ = ('forgiving_tool',)
+__all__ = ('forgive', 'forgiving_tool')
 
 
-def forgiving_tool(function: Callable[..., Any], name: str) -> Tool[Any]:
-    """A tool of a function that takes a `RunContext`; arguments that do not fit are a tool failure.
+def forgiving_tool(function: Callable[..., Any], name: str, *, kind: ToolKind[Any, Any]) -> Tool[Any]:
+    """A forgiving tool of a function that takes a `RunContext`, which is of this kind under whatever name."""
+    return forgive(Tool[Any](function, name=name, takes_ctx=True, tool_kind=kind))
+
+
+def forgive(tool: Tool[Any]) -> Tool[Any]:
+    """The same tool, for which arguments that do not fit are a tool failure.
 
     Pydantic-ai asks the model to try again when arguments do not fit, and ends the run when it fails again. A tool
     failure tells the model the same and uses up nothing.
     """
-    tool = Tool[Any](function, name=name, takes_ctx=True)
-    schema = tool.function_schema
-    schema.validator = cast(Any, _ForgivingValidator(name, schema.json_schema, schema.validator))
-    return tool
+    forgiving = copy(tool)
+    schema = forgiving.function_schema = copy(tool.function_schema)
+    schema.validator = cast(Any, _ForgivingValidator(tool.name, schema.json_schema, schema.validator))
+    return forgiving
 
 
 @dataclass(frozen=True)

@@ -174,6 +174,15 @@ class SkillScript:
             return None
         return describe_usage(self.name, source)
 
+    @property
+    def source_text(self) -> str | None:
+        """The source of a function that was not imported yet; `None` for one that was, and for a file."""
+        return None
+
+    async def prepare(self, ctx: RunContext[Any] | None, args: object) -> bool:
+        """Bring in what running it needs, once it may be run; `True` if it takes other arguments since then."""
+        return False
+
     async def run(self, ctx: RunContext[Any] | None, args: object = None) -> Any:
         """Run it: a function's return value, or the executor's result for a file.
 
@@ -202,6 +211,9 @@ class SkillFiles:
 
     problems: tuple[SkillProblem, ...] = ()
     """What a person should know, found while listing."""
+
+    tools_module: bool = False
+    """Whether the skill's folder has a `tools.py` with typed tools."""
 
 
 def _parse(text: str, name: str) -> Any:

@@ -9,13 +9,16 @@ from typing import Literal, Protocol, TypeVar
 
 from pydantic_ai_skills.exceptions import SkillResourceNotFoundError, SkillScriptNotFoundError
 
-__all__ = ('closest_first', 'pick')
+__all__ = ('MAX_NAMES_COMPARED', 'closest_first', 'pick')
 
 MAX_NAMES_TOLD = 20
 """How many names a message lists."""
 
 MAX_NAME_COMPARED = 200
 """Longer names are not compared with what exists: that takes time in the square of their length."""
+
+MAX_NAMES_COMPARED = 200
+"""More names than this are not compared one by one: that takes too long. An index gives the closest of them."""
 
 
 class _Named(Protocol):
@@ -63,12 +66,20 @@ def _find(name: str, items: Sequence[NamedT]) -> list[NamedT]:
     return [item for path, item in paths if path.name == name] or [item for path, item in paths if path.stem == name]
 
 
-def closest_first(kind: str, name: str, names: Iterable[str]) -> str:
-    """A sentence that tells what exists, the closest names first."""
+def closest_first(kind: str, name: str, names: Iterable[str], close: Sequence[str] | None = None) -> str:
+    """A sentence that tells what exists, the closest names first.
+
+    Args:
+        kind: What the names are of.
+        name: The name that does not exist.
+        names: Those that do.
+        close: The closest of them, where that is known already.
+    """
     known = sorted(names)
     if not known:
         return f'There are no {kind}s.'
-    close = get_close_matches(name, known, n=5, cutoff=0.5) if len(name) <= MAX_NAME_COMPARED else []
-    told = [*close, *(other for other in known if other not in close)][:MAX_NAMES_TOLD]
-    rest = f' and {len(known) - len(told)} more' if len(known) > len(told) else ''
+    if close is None:
+        close = get_close_matches(name, known, n=5, cutoff=0.5) if len(name) <= MAX_NAME_COMPARED else []
+    told = [*close, *(other for other in known[: MAX_NAMES_TOLD + len(close)] if other not in close)][:MAX_NAMES_TOLD]
+    rest = f' and {len(known) - len(told):,} more' if len(known) > len(told) else ''
     return f'The {kind}s are: {", ".join(map(repr, told))}{rest}.'

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ('ProblemSeverity', 'SkillProblem')
+__all__ = ('DOCS_URL', 'ProblemSeverity', 'SkillProblem')
+
+DOCS_URL = 'https://pydantic-ai-skills.readthedocs.io/en/latest/problems/'
+"""The page that explains each problem code, under an anchor of the same name."""
 
 ProblemSeverity = Literal['error', 'warning']
 """`'error'`: the skill or source was left out. `'warning'`: it was loaded all the same."""
@@ -29,6 +32,14 @@ class SkillProblem:
 
     line: int | None = None
     """The line of the file it is about, counted from 1, where one can be named."""
+
+    fix: str | None = field(default=None, compare=False, repr=False)
+    """What to do about problems of this kind."""
+
+    @property
+    def url(self) -> str:
+        """Where the documentation explains the code."""
+        return f'{DOCS_URL}#{self.code}'
 
     def __str__(self) -> str:
         place = self.path if self.line is None else f'{self.path}:{self.line}'

@@ -9,12 +9,23 @@ import errno
 import os
 import stat
 import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic_ai_skills.files import QUIET_NS, STALL_NS, FileStamp, OpenFolder, SkillFolder, is_fresh, reason, stamp
+from pydantic_ai_skills.files import (
+    QUIET_NS,
+    STALL_NS,
+    FileStamp,
+    Glance,
+    OpenFolder,
+    SkillFolder,
+    is_fresh,
+    reason,
+    stamp,
+)
 from pydantic_ai_skills.folder import MAX_SKILL_BYTES, NEVER, FolderSkill, SkillSource, is_skipped_folder, settled
-from pydantic_ai_skills.parsing import parse_head
+from pydantic_ai_skills.parsing import MAX_FRONTMATTER_BYTES, ParsedHead, find_headings, parse_head
 from pydantic_ai_skills.parsing.rules import problem
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.types import FoundSkills, Skill
@@ -22,12 +33,15 @@ from pydantic_ai_skills.types import FoundSkills, Skill
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution.base import SkillScriptExecutor
 
-__all__ = ('Place', 'Scan', 'ScanSettings')
+__all__ = ('Place', 'Scan', 'ScanSettings', 'collect')
 
 SKILL_FILE = 'SKILL.md'
 
-HEAD_BYTES = 4096
-"""How much of a `SKILL.md` is read at first; more only when its frontmatter is longer."""
+HEAD_BYTES = 16 * 1024
+"""How much of a `SKILL.md` is read at first; more only when its frontmatter is longer. Its headings can be searched."""
+
+BATCH = 32
+"""How many folders are looked into before what was read there is parsed."""
 
 MAX_SCANNED_FOLDERS = 200_000
 """How many folders are looked into below one directory."""
@@ -68,21 +82,56 @@ class ScanSettings:
     follow_links: bool
     """Whether a skill's folder may be a link."""
 
+    def add_skill(
+        self, place: Place, folder: str, root: str, file_name: str, header: Sequence[Any], headings: str
+    ) -> None:
+        """Make the skill of a place, of which the rest is read when it is needed.
+
+        Args:
+            place: The place.
+            folder: Its folder.
+            root: The folder from which that is reached without following links.
+            file_name: The name of its `SKILL.md`.
+            header: The fields of its `SkillHeader`, as far as they are in a skill.
+            headings: The headings of its instructions.
+        """
+        place.source = source = SkillSource(folder, root, file_name, header[0], self.validate, self.executor)
+        place.skill = FolderSkill(source, header, headings)
+
 
 class Place:
     """A folder that was looked into: a skill, or a folder of folders."""
 
-    __slots__ = ('file', 'file_stamp', 'inner', 'links', 'path', 'problems', 'skill', 'source', 'stamp')
+    __slots__ = (
+        'ends',
+        'file',
+        'file_stamp',
+        'inner',
+        'links',
+        'path',
+        'problems',
+        'skill',
+        'source',
+        'stamp',
+        'was_open',
+    )
+
+    source: SkillSource | None
+    skill: FolderSkill | None
 
     def __init__(self, path: str, folder_stamp: FileStamp) -> None:
         self.path = path
         self.stamp = folder_stamp
         self.inner: tuple[str, ...] = ()
         self.links: tuple[str, ...] = ()
+        self.ends: tuple[tuple[str, bool], ...] = ()
+        """The links in it, and whether each leads to a folder, which can change where it ends."""
+        self.was_open = True
+        """Whether it could be looked into."""
         self.file: str | None = None
         self.file_stamp = NEVER
-        self.skill: Skill[Any] | None = None
-        self.source: SkillSource | None = None
+        self.skill = None
+        self.source = None
         self.problems: tuple[SkillProblem, ...] = ()
 
     def is_current(self) -> bool:
@@ -91,17 +140,52 @@ class Place:
             return (
                 stamp(os.lstat(self.path)) == self.stamp
                 and (self.file is None or stamp(os.lstat(self.file)) == self.file_stamp)
-                and (self.source is None or self.source.is_current())
+                and (self.source is None or not self.source.listed or self.source.is_current())
+                and (not self.ends or all(os.path.isdir(link) == was_folder for link, was_folder in self.ends))
             )
         except OSError:
             return False
 
 
+def collect(places: Mapping[str, Place], problems: Iterable[SkillProblem] = ()) -> FoundSkills:
+    """The skills of all places, the first of each name, with the problems of all places and some others."""
+    skills: dict[str, Skill[Any]] = {}
+    found: list[SkillProblem] = []
+    for path in sorted(places):
+        place = places[path]
+        if place.problems:
+            found += place.problems
+        skill = place.skill
+        if skill is None:
+            continue
+        first = skills.setdefault(skill.name, skill)
+        if first is not skill:
+            message = f'The skill {first.name!r} is in {first.path} already; give one of them another name.'
+            found.append(problem('duplicate-name', skill.path or '', message))
+    return FoundSkills(tuple(skills.values()), (*problems, *found))
+
+
 class Scan:
     """One walk over a directory, which reuses the places that are still as they were."""
 
-    def __init__(self, settings: ScanSettings, *, known: dict[str, Place], before: dict[str, Place]) -> None:
+    def __init__(
+        self,
+        settings: ScanSettings,
+        *,
+        known: Mapping[str, Place],
+        before: Mapping[str, Place],
+        current: Collection[str] = (),
+    ) -> None:
+        """Begin a walk.
+
+        Args:
+            settings: What the developer decided.
+            known: The places of an earlier walk.
+            before: The places as they were before anything changed.
+            current: Those that were just seen to be as they were.
+        """
         self.settings = settings
+        self.current = current
         self.known = known
         self.before = before
         self.places: dict[str, Place] = {}
@@ -110,26 +194,18 @@ class Scan:
         """Folders in which something that is broken or gone changed so short a time ago that it may be back soon."""
         self._max_depth = MAX_SCAN_DEPTH if settings.max_depth is None else settings.max_depth
         self._started = time.time_ns()
-        self._was_cut = False
+        self.was_cut = False
+        """Whether there was more than is looked at."""
 
     def result(self) -> FoundSkills:
         """The skills of all places, the first of each name."""
-        skills: dict[str, Skill[Any]] = {}
-        for place in self.places.values():
-            self.problems += place.problems
-            if place.skill is None:
-                continue
-            first = skills.setdefault(place.skill.name, place.skill)
-            if first is not place.skill:
-                message = f'The skill {first.name!r} is in {first.path} already; give one of them another name.'
-                self.problems.append(problem('duplicate-name', place.skill.path or '', message))
-        if self._was_cut:
+        if self.was_cut:
             message = (
                 f'Only the first {MAX_SCANNED_FOLDERS:,} folders, at most {MAX_SCAN_DEPTH} deep, were looked into; '
                 'name a smaller directory.'
             )
             self.problems.append(problem('too-many-folders', self.settings.path, message))
-        return FoundSkills(tuple(skills.values()), tuple(self.problems))
+        return collect(self.places, self.problems)
 
     def keep_half_written(self) -> None:
         """Keep the last good version of a file that is never found whole because somebody writes it all the time."""
@@ -141,60 +217,108 @@ class Scan:
 
     # --- Folders --------------------------------------------------------------------------------------------------
 
-    def visit(self, folder: SkillFolder, parent: OpenFolder | None, depth: int = 0, link: str | None = None) -> None:
-        """Look at a folder and at the folders in it.
+    def visit(self, root: str, link: str | None = None, depth: int = 0) -> None:
+        """Look at a folder that may be trusted to be what it is, and at the folders in it.
 
         Args:
-            folder: The folder.
-            parent: The folder it is in, where that is open.
-            depth: How far below the directory it is.
+            root: The folder, links resolved.
             link: The link that led there, if one did.
+            depth: How far below the directory it is.
         """
+        place = self._visit(SkillFolder(root), None, depth)
+        if place is not None and link is not None:
+            # With the dot, the link is followed: where it leads elsewhere, that is seen.
+            place.path = f'{link}{os.sep}.'
+
+    def _visit(self, folder: SkillFolder, parent: OpenFolder | None, depth: int) -> Place | None:
+        """Look at a folder, through the one it is in where that is open; the place, unless it is known or not there."""
         path = folder.path
         if path in self.places:
-            return
+            return None
         if len(self.places) >= MAX_SCANNED_FOLDERS:
-            self._was_cut = True
-            return
+            self.was_cut = True
+            return None
         place = self.known.get(path)
-        if place is not None and place.is_current():
+        if place is not None and (path in self.current or place.is_current()):
             self.places[path] = place
-            self._visit_inner(folder, place, None, depth)
-            return
+            if place.inner or place.links:
+                self._visit_inner(folder, place, None, depth)
+            return None
         try:
-            with folder.open() if parent is None else parent.folder(folder.steps[-1]) as opened:
+            with folder.open() if parent is None else parent.folder_at(path) as opened:
                 place = self.places[path] = self._look_at(folder, opened)
-                if link is not None:
-                    # With the dot, the link is followed: where it leads elsewhere, that is seen.
-                    place.path = f'{link}{os.sep}.'
-                self._visit_inner(folder, place, opened, depth)
+                if place.inner or place.links:
+                    self._visit_inner(folder, place, opened, depth)
         except OSError as error:
-            self._cannot_open(folder, depth, error)
+            self._cannot_open(path, depth, error)
+        return place
 
     def _visit_inner(self, folder: SkillFolder, place: Place, opened: OpenFolder | None, depth: int) -> None:
         if depth < self._max_depth:
-            for name in place.inner:
-                self.visit(SkillFolder(folder.root, (*folder.steps, name)), opened, depth + 1)
+            root, path, names = folder.root, folder.path, place.inner
+            if opened is not None and opened.is_by_descriptor and not self.known:
+                names = self._glance_at(folder, names, opened)
+            for name in names:
+                self._visit(SkillFolder(root, f'{path}{os.sep}{name}'), opened, depth + 1)
             for link in place.links:
-                self.visit(SkillFolder(os.path.realpath(link)), None, depth + 1, link)
+                self.visit(os.path.realpath(link), link, depth + 1)
         elif place.inner and self.settings.max_depth is None:
-            self._was_cut = True
+            self.was_cut = True
 
-    def _cannot_open(self, folder: SkillFolder, depth: int, error: OSError) -> None:
+    def _glance_at(self, folder: SkillFolder, names: Sequence[str], opened: OpenFolder) -> list[str]:
+        """Take in the folders that are simply skills, a batch at a time: first all system calls, then all parsing.
+
+        Turns of one and the other would cost a third more. Returns the names of those that are not so simple.
+        """
+        left: list[str] = []
+        for start in range(0, len(names), BATCH):
+            batch = names[start : start + BATCH]
+            glances = [opened.glance(name, SKILL_FILE, NESTED_FOLDER, HEAD_BYTES) for name in batch]
+            for name, glance in zip(batch, glances, strict=True):
+                if glance is None or not self._take_glance(folder, name, glance):
+                    left.append(name)
+        return left
+
+    def _take_glance(self, parent: SkillFolder, name: str, glance: Glance) -> bool:
+        """Take in a skill from a glance at its folder, if it is as simple as that."""
+        status, data = glance.file, glance.head
+        path = f'{parent.path}{os.sep}{name}'
+        if glance.has_inner or not data or status.st_size > MAX_SKILL_BYTES or path in self.places:
+            return False
+        file = f'{path}{os.sep}{SKILL_FILE}'
+        validate = self.settings.validate
+        head = parse_head(data, path=file, folder_name=name, validate=validate, complete=len(data) >= status.st_size)
+        if head.header is None or len(self.places) >= MAX_SCANNED_FOLDERS:
+            return False
+        place = self.places[path] = Place(path, settled(glance.folder, self._started))
+        place.file = file
+        place.file_stamp = settled(status, self._started)
+        place.problems = head.problems
+        self._make_skill(place, path, parent.root, SKILL_FILE, head, data)
+        return True
+
+    def _make_skill(self, place: Place, folder: str, root: str, file_name: str, head: ParsedHead, data: bytes) -> None:
+        assert head.header is not None
+        headings = find_headings(data, head.body_start or 0)
+        self.settings.add_skill(place, folder, root, file_name, head.header, headings)
+
+    def _cannot_open(self, path: str, depth: int, error: OSError) -> None:
         if error.errno in _EXHAUSTED:
             # It says nothing about the folder. What was found before is kept by the catalog.
             raise error
-        path = folder.path
         if depth == 0 and isinstance(error, (FileNotFoundError, NotADirectoryError)):
             self.problems.append(problem('directory-missing', self.settings.path, 'There is no such directory.'))
         elif not isinstance(error, FileNotFoundError):
-            self.problems.append(problem('unreadable', path, f'The folder cannot be read: {reason(error)}.'))
+            # Looked at again each time: nothing else changes when it can be read.
+            place = self.places[path] = Place(path, NEVER)
+            place.was_open = False
+            place.problems = (problem('unreadable', path, f'The folder cannot be read: {reason(error)}.'),)
         if path in self.before and _has_fresh_parent(path):
             self.in_doubt.add(path)
 
     def _look_at(self, folder: SkillFolder, opened: OpenFolder) -> Place:
         """Read the head of the folder's `SKILL.md`, and note in which folders there may be others."""
-        place = Place(opened.path, settled(opened.status(), self._started))
+        place = Place(folder.path, settled(opened.status(), self._started))
         if not self._read_skill(folder, place, opened, SKILL_FILE):
             self._look_inside(place, opened)
             if place.file is not None:
@@ -204,6 +328,7 @@ class Scan:
             self._look_inside(place, opened)
         if place.skill is not None:
             place.inner, place.links = (NESTED_FOLDER,) if opened.has_folder(NESTED_FOLDER) else (), ()
+            place.ends = ()
         elif self._has_lost(place) and is_fresh(opened.status()):
             self._doubt(place)
         return place
@@ -211,21 +336,25 @@ class Scan:
     def _look_inside(self, place: Place, opened: OpenFolder) -> None:
         """Note the folders in a folder, and its `skill.md` in whatever letters."""
         inner: list[str] = []
-        links: list[str] = []
+        ends: list[tuple[str, bool]] = []
         entries = opened.entries(MAX_SCANNED_FOLDERS)
-        self._was_cut |= len(entries) == MAX_SCANNED_FOLDERS
+        self.was_cut |= len(entries) == MAX_SCANNED_FOLDERS
         for entry in entries:
-            if entry.name.lower() == SKILL_FILE.lower():
-                place.file = f'{place.path}{os.sep}{entry.name}'
-            elif entry.name == 'pyvenv.cfg':
+            name = entry.name
+            if len(name) == len(SKILL_FILE) and name.lower() == 'skill.md':
+                place.file = f'{place.path}{os.sep}{name}'
+            elif name == 'pyvenv.cfg':
                 return
-            elif is_skipped_folder(entry.name) and entry.name not in PLUGIN_FOLDERS:
+            elif is_skipped_folder(name) and name not in PLUGIN_FOLDERS:
                 continue
             elif entry.is_dir(follow_symlinks=False):
-                inner.append(entry.name)
-            elif entry.is_symlink() and entry.is_dir():
-                links.append(f'{place.path}{os.sep}{entry.name}')
+                inner.append(name)
+            elif entry.is_symlink():
+                link = f'{place.path}{os.sep}{name}'
+                ends.append((link, os.path.isdir(link)))
         place.inner = tuple(inner)
+        place.ends = tuple(ends)
+        links = [link for link, is_folder in ends if is_folder]
         if self.settings.follow_links:
             place.links = tuple(links)
         else:
@@ -249,57 +378,52 @@ class Scan:
 
     def _read_skill(self, folder: SkillFolder, place: Place, opened: OpenFolder, name: str) -> bool:
         """Make a skill of the head of a file, or say why not; `False` if there is no such file."""
-        path = f'{place.path}{os.sep}{name}'
         try:
-            file = opened.file(name)
+            status, data = opened.head(name, HEAD_BYTES)
         except FileNotFoundError:
             return False
         except OSError as error:
             if error.errno in _EXHAUSTED:
                 raise
-            place.file = path
+            path = place.file = f'{place.path}{os.sep}{name}'
             place.problems = (problem('unreadable', path, f'The file cannot be read: {reason(error)}.'),)
             return True
-        place.file = path
-        try:
-            status = os.fstat(file)
-            place.file_stamp = settled(status, self._started)
-            if not stat.S_ISREG(status.st_mode):
-                place.problems = (problem('special-file', path, 'It is not a regular file.'),)
-            elif status.st_size > MAX_SKILL_BYTES:
-                message = f'It has {status.st_size:,} bytes; at most {MAX_SKILL_BYTES:,} are read.'
-                place.problems = (problem('too-large', path, message),)
-            else:
-                self._read_head(folder, place, name, file, status)
-        finally:
-            os.close(file)
+        path = place.file = f'{place.path}{os.sep}{name}'
+        place.file_stamp = settled(status, self._started)
+        if not stat.S_ISREG(status.st_mode):
+            place.problems = (problem('special-file', path, 'It is not a regular file.'),)
+        elif status.st_size > MAX_SKILL_BYTES:
+            message = f'It has {status.st_size:,} bytes; at most {MAX_SKILL_BYTES:,} are read.'
+            place.problems = (problem('too-large', path, message),)
+        else:
+            head = self._parse(place, data, complete=len(data) >= status.st_size)
+            if head.needs_more:
+                _, data = opened.head(name, MAX_FRONTMATTER_BYTES + 1)
+                head = self._parse(place, data, complete=len(data) <= MAX_FRONTMATTER_BYTES)
+            self._take(folder, place, opened, name, head, data)
         return True
 
-    def _read_head(self, folder: SkillFolder, place: Place, name: str, file: int, status: os.stat_result) -> None:
-        path = f'{place.path}{os.sep}{name}'
-        validate = self.settings.validate
-        folder_name = os.path.basename(place.path)
-        data = os.read(file, HEAD_BYTES)
-        complete = len(data) >= status.st_size
-        while (
-            head := parse_head(data, path=path, folder_name=folder_name, validate=validate, complete=complete)
-        ).needs_more:
-            more = os.read(file, HEAD_BYTES)
-            data += more
-            complete = not more
+    def _parse(self, place: Place, data: bytes, *, complete: bool) -> ParsedHead:
+        path = place.path
+        folder_name = path[path.rfind(os.sep) + 1 :]
+        file = place.file or path
+        return parse_head(data, path=file, folder_name=folder_name, validate=self.settings.validate, complete=complete)
+
+    def _take(
+        self, folder: SkillFolder, place: Place, opened: OpenFolder, name: str, head: ParsedHead, data: bytes
+    ) -> None:
+        """Take in what the head of a file says, or note that it may be half written."""
         place.problems = head.problems
         if name != SKILL_FILE:
             message = f'The file is called {name}; rename it to {SKILL_FILE}.'
-            place.problems += (problem('file-name', path, message),)
+            place.problems += (problem('file-name', place.file or '', message),)
         if head.header is not None:
-            executor = self.settings.executor
-            place.source = SkillSource(folder, name, head.header.name, validate=validate, executor=executor)
-            place.skill = FolderSkill(place.source, head.header)
-        # As it is now: it may have been emptied after its size was looked at.
-        elif head.problems[-1].code in HALF_WRITTEN and is_fresh(
-            os.fstat(file), STALL_NS if self._was_skill(place) else QUIET_NS
-        ):
-            self._doubt(place)
+            self._make_skill(place, folder.path, folder.root, name, head, data)
+        elif head.problems[-1].code in HALF_WRITTEN:
+            # As it is now: it may have been emptied after its size was looked at.
+            status = opened.status_of(name)
+            if status is None or is_fresh(status, STALL_NS if self._was_skill(place) else QUIET_NS):
+                self._doubt(place)
 
 
 def _has_fresh_parent(path: str) -> bool:

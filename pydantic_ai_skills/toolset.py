@@ -1,43 +1,49 @@
-"""Skills as a pydantic-ai toolset: an instruction part that lists them, and four tools to use them."""
+"""Skills as a pydantic-ai toolset: an instruction part that lists them, and tools to use them."""
 
 from __future__ import annotations
 
-import logging
 import os
-import threading
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import count
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Annotated, Any, Literal, overload
 
 import anyio.to_thread
-from pydantic import TypeAdapter
+from pydantic import Field
 from pydantic_ai.exceptions import ToolFailed
-from pydantic_ai.messages import InstructionPart, ModelRequest, ToolReturn, ToolReturnPart
-from pydantic_ai.tools import RunContext
+from pydantic_ai.messages import InstructionPart, TextContent, UserContent
+from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool
+from pydantic_ai.toolsets.function import FunctionToolsetTool
+from typing_extensions import Unpack
 
 from pydantic_ai_skills import disclosure
 from pydantic_ai_skills.approvals import ScriptApprovals
-from pydantic_ai_skills.callables import as_mapping
-from pydantic_ai_skills.catalog import Catalog, load_catalog, merge
+from pydantic_ai_skills.callables import guarded
+from pydantic_ai_skills.catalog import Catalog
+from pydantic_ai_skills.conversation import SkillsInConversation
 from pydantic_ai_skills.directory import SkillsDirectory
-from pydantic_ai_skills.exceptions import SkillError
-from pydantic_ai_skills.execution import ScriptPolicy, ScriptResult, SkillScriptExecutor, SkillScriptStoppedError
+from pydantic_ai_skills.durable import as_step
+from pydantic_ai_skills.events import EventHandler, EventT
+from pydantic_ai_skills.exceptions import SkillError, SkillNotFoundError, SkillToolsError
+from pydantic_ai_skills.execution import ScriptPolicy, SkillScriptExecutor
 from pydantic_ai_skills.forgiving import forgiving_tool
-from pydantic_ai_skills.names import pick
+from pydantic_ai_skills.history import INVOKED, messages_of
+from pydantic_ai_skills.journal import SkillJournal
+from pydantic_ai_skills.library import SkillFilter, SkillLibrary, as_directories
+from pydantic_ai_skills.places import Trust
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.registries.base import SkillRegistry
-from pydantic_ai_skills.types import DepsT, Skill, SkillResource, SkillScript, SkillWrapper
-from pydantic_ai_skills.view import View, ViewSettings, attachments
-from pydantic_ai_skills.written import WrittenFiles
+from pydantic_ai_skills.search import SkillRanker, SkillSearch, wait_here
+from pydantic_ai_skills.types import DepsT, Skill, SkillOptions, SkillWrapper
+from pydantic_ai_skills.use import ScriptArguments, SkillUse
+from pydantic_ai_skills.view import SearchTool, View, ViewSettings
+from pydantic_ai_skills.watch import require_watchfiles
 
 __all__ = ('SkillsToolset',)
-
-logger = logging.getLogger('pydantic_ai_skills')
 
 DEFAULT_DIRECTORY = './skills'
 DEFAULT_CATALOG_BUDGET = 8_000
@@ -46,12 +52,14 @@ DEFAULT_CATALOG_BUDGET = 8_000
 DEFAULT_ID = 'skills'
 """Instructions of a toolset with an id stay in the cached prefix; a change of them is appended to the conversation."""
 
-SkillFilter = Callable[[RunContext[DepsT], Skill[DepsT]], bool]
-"""Whether a skill exists for a run."""
+AutoReload = bool | Literal['watch']
+"""Whether and how changed files are noticed before a run."""
 
-ScriptArguments = dict[str, Any] | list[Any] | str | None
+USING_TOOLS = frozenset({'read_skill_resource', 'run_skill_script'})
+"""The tools for a skill that is loaded."""
 
-_PAGE = TypeAdapter(dict[Literal['page'], int])
+MAX_FOUND = 100
+"""How many skills a model may ask a search for."""
 
 
 class SkillsToolset(FunctionToolset[DepsT]):
@@ -70,34 +78,46 @@ class SkillsToolset(FunctionToolset[DepsT]):
         self,
         *,
         skills: Sequence[Skill[DepsT]] | None = None,
-        directories: Sequence[str | Path | SkillsDirectory] | None = None,
+        directories: Sequence[str | Path | SkillsDirectory] | Literal['standard'] | None = None,
         registries: Sequence[SkillRegistry] | None = None,
         validate: bool = True,
         max_depth: int | None = 3,
         id: str | None = None,
         instruction_template: str | None = None,
         exclude_tools: Collection[str] | None = None,
-        auto_reload: bool = False,
+        auto_reload: AutoReload = False,
         catalog_budget: int | None = DEFAULT_CATALOG_BUDGET,
+        disk_index: bool | str | Path = False,
+        pinned: Sequence[str] = (),
+        search_tool: SearchTool = 'auto',
+        ranker: SkillRanker | None = None,
         skill_filter: SkillFilter[DepsT] | None = None,
         script_executor: SkillScriptExecutor | None = None,
         script_policy: ScriptPolicy | None = None,
+        trust: Trust | None = None,
     ) -> None:
         """Remember where the skills are; they are read on first use, or by `await toolset.load()`.
 
         Args:
             skills: Skills written in Python. They win over all others.
-            directories: Directories of skills; a later one wins over an earlier one. When no source at all is given,
-                `./skills`.
+            directories: Directories of skills; a later one wins over an earlier one. `'standard'` for the places where
+                skills are by convention: see `SkillsDirectory.standard`. When no source at all is given, `./skills`.
             registries: Other sources; an earlier one wins over a later one, and directories win over all of them.
             validate: Whether to apply the Agent Skills rules to directories that are given as paths.
             max_depth: How deep below such a directory to look; `None` for no limit.
             id: What identifies the toolset within its agent; `'skills'` by default. Two on one agent need two ids.
             instruction_template: The text around the list of skills; contains `{skills_list}`.
             exclude_tools: Names of tools not to offer.
-            auto_reload: Whether to look for changed files in the directories before each run.
+            auto_reload: Whether to look for changed files in the directories before each run: `True` looks at the
+                files, `'watch'` relies on events of the file system and needs `pydantic-ai-skills[watch]`.
             catalog_budget: How many characters the instructions may take; `None` for no limit. Where the list of skills
                 is longer, descriptions are shortened, then left out, then the list is cut and says so.
+            disk_index: Whether directories that are given as paths keep what they find on disk, so that a later process
+                reads only what has changed since: in the user's cache folder, or in this file.
+            pinned: Names of skills that are listed whole all the same.
+            search_tool: When `search_skills` is offered: `'auto'`, where the list of skills does not fit into its
+                budget, or `'always'`.
+            ranker: What finds skills for `search_skills`; a `FullTextRanker` when not given.
             skill_filter: Called with the run's context and a skill; a skill for which it is false does not exist for
                 that run, neither in the instructions nor for any tool.
             script_executor: What runs the scripts of directories that are given as paths; a `LocalSkillScriptExecutor`
@@ -105,60 +125,78 @@ class SkillsToolset(FunctionToolset[DepsT]):
             script_policy: Whether a script is run: `'allow'`, `'ask'` (a person approves each call), `'deny'`, or a
                 function of `(ctx, skill, script, args)` that returns one of them. When not given, everything runs but
                 scripts from registries, which run in a sandbox or if their registry is trusted.
+            trust: With `directories='standard'`, the projects whose skills are used: folders with all that is in them,
+                or a function of the project's folder. None by default.
 
         Raises:
-            ValueError: The template lacks `{skills_list}`, or `exclude_tools` names a tool there is not.
+            ImportError: `auto_reload` is `'watch'`, and watchfiles is not installed.
+            ValueError: The template lacks `{skills_list}`, `exclude_tools` names a tool there is not, the budget is
+                negative, or `trust` is given without `directories='standard'`.
         """
         if instruction_template is not None and disclosure.SKILLS_LIST not in instruction_template:
             raise ValueError(
                 f'instruction_template must contain {disclosure.SKILLS_LIST!r}, where the list of skills goes.'
             )
+        if catalog_budget is not None and catalog_budget < 0:
+            raise ValueError(f'catalog_budget must be 0 or more, or None for no limit, not {catalog_budget}.')
+        if trust is not None and directories != 'standard':
+            raise ValueError("trust= is for directories='standard'; SkillsDirectory.standard() has its own.")
+        if auto_reload == 'watch':
+            require_watchfiles()
         super().__init__(id=id or DEFAULT_ID)
         self.auto_reload = auto_reload
-        self._filter = skill_filter
-        self._approvals = ScriptApprovals(script_policy)
-        self._written_files = WrittenFiles()
-        self._settings = ViewSettings(
-            template=instruction_template,
-            budget=catalog_budget,
-            tools=_offered(exclude_tools or ()),
-            always_all_tools=auto_reload,
+        options: dict[str, Any] = {'validate': validate, 'max_depth': max_depth, 'script_executor': script_executor}
+        options['disk_index'] = disk_index
+        if directories is None and skills is None and registries is None:
+            directories = _default_directories()
+        self.library = SkillLibrary[DepsT](
+            directories=partial(SkillsDirectory.standard, trust=trust, **options)
+            if directories == 'standard'
+            else as_directories(directories or (), **options),
+            registries=registries or (),
+            settings=ViewSettings(
+                template=instruction_template,
+                budget=catalog_budget,
+                pinned=tuple(pinned),
+                search_tool=search_tool,
+                tools=_offered(exclude_tools or ()),
+                always_all_tools=bool(auto_reload),
+            ),
+            watch=auto_reload == 'watch',
+            skill_filter=skill_filter,
+            approvals=ScriptApprovals(script_policy),
         )
-        self._written: dict[str, Skill[DepsT]] = {}
-        self._directories = _as_directories(
-            _default_directories()
-            if skills is None and directories is None and registries is None
-            else directories or (),
-            validate=validate,
-            max_depth=max_depth,
-            script_executor=script_executor,
-        )
-        self._registries = list(registries or ())
-        self._view: View | None = None
-        self._lock = threading.RLock()
-        self._tickets = count(1)
-        self._asked = self._answered = 0
-        self._logged: frozenset[SkillProblem] = frozenset()
+        """Where the skills come from, and what there is of them now."""
+        self.conversation = SkillsInConversation[DepsT](self.library, id or DEFAULT_ID, disclosure.TOOLS)
+        """Which skills a run has loaded."""
+        self.journal = SkillJournal[DepsT](id or DEFAULT_ID)
+        """What is told of loads, reads and runs, and who is told."""
+        self.use = SkillUse[DepsT](self.library, self.conversation, self.journal)
+        """Where every load, read and run passes."""
+        self._search = SkillSearch(ranker)
         self._prepared: dict[tuple[frozenset[str], int], dict[str, ToolsetTool[DepsT]]] = {}
+        kinds = self.conversation.history.kinds
         for skill in skills or ():
             self._write(skill)
         for name in disclosure.TOOLS:
-            if name in self._settings.tools:
-                self.add_tool(forgiving_tool(getattr(self, f'_{name}'), name))
+            if name in self.library.settings.tools:
+                self.add_tool(forgiving_tool(getattr(self, f'_{name}'), name, kind=kinds[name]))
 
     # --- What there is --------------------------------------------------------------------------------------------
 
     @property
     def skills(self) -> dict[str, Skill[DepsT]]:
         """The skills by name."""
-        return dict(self._loaded().catalog.skills)
+        return dict(self.library.look().catalog.skills)
 
     @property
     def problems(self) -> list[SkillProblem]:
         """What a person should know about the skills that were found, those that were left out, and their sources."""
-        catalog = self._loaded().catalog
-        listed = (skill.files.problems for skill in catalog.skills.values() if skill.is_listed)
-        return [*catalog.problems, *(problem for problems in listed for problem in problems)]
+        view = self.library.look()
+        listed = (skill.files.problems for skill in view.catalog.skills.values() if skill.is_listed)
+        of_files = (problem for problems in listed for problem in problems)
+        of_tools = self.use.typed.problems(view.catalog.skills)
+        return [*view.catalog.problems, *view.problems, *of_files, *of_tools]
 
     def get_skill(self, name: str) -> Skill[DepsT]:
         """The skill of this name.
@@ -166,11 +204,82 @@ class SkillsToolset(FunctionToolset[DepsT]):
         Raises:
             SkillNotFoundError: There is none.
         """
-        return self._loaded().catalog.find(name)
+        catalog = self.library.look().catalog
+        return catalog.find(name, partial(self._close_to, catalog))
 
-    async def load(self) -> None:
-        """Read the skills now, off the event loop, so that nothing has to be read when a run begins."""
-        await anyio.to_thread.run_sync(self._loaded)
+    def search(self, query: str, limit: int = 10) -> list[Skill[DepsT]]:
+        """Find skills by words, as `search_skills` does for the model: the best ones first.
+
+        The index is made at the first search. Call it in a worker thread where an event loop must not wait.
+
+        Args:
+            query: Words, in any form; a skill of that very name comes first.
+            limit: How many skills to return at most.
+
+        Raises:
+            ValueError: The query is empty, or the limit is not at least 1.
+            SkillError: The ranker failed.
+        """
+        skills = self.library.look().catalog.skills
+        return self._search.find(query, skills, skills, limit)
+
+    async def visible_skills(self, ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
+        """The skills that a run may see, sorted by name."""
+        return list((await self.library.visible(ctx)).catalog.skills.values())
+
+    def loaded_skills(self, ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
+        """The skills that a run has loaded, as far as the model can still read them."""
+        return self.conversation.loaded(ctx)
+
+    @property
+    def invocable_skills(self) -> dict[str, Skill[DepsT]]:
+        """The skills that a person may load by `invoke`, by name."""
+        return {name: skill for name, skill in self.skills.items() if skill.user_invocable}
+
+    async def invoke(self, name: str, arguments: str = '') -> list[UserContent]:
+        """Load a skill for a person, who wrote `/name arguments`.
+
+        The prompt goes to the agent: `await agent.run(await toolset.invoke('release-notes', 'v1.2'))`.
+
+        Args:
+            name: The name of the skill.
+            arguments: What was written after it. It takes the place of `$ARGUMENTS`, `$0`, `$1` … in the instructions.
+
+        Returns:
+            The prompt to send. With it, the skill is loaded: its tools are there, and its files can be read and run.
+
+        Raises:
+            SkillNotFoundError: There is no such skill, or it is not for people to load.
+            SkillError: Its instructions cannot be read, or its `tools.py` cannot be imported.
+        """
+        await self.load()
+        skill = await anyio.to_thread.run_sync(self.get_skill, name.removeprefix('/'))
+        if not skill.user_invocable:
+            raise SkillNotFoundError(f'The skill {skill.name!r} is not for people to load.')
+        text = await self.use.render(skill, arguments=arguments)
+        mark = {INVOKED: {'skill': skill.name, 'toolset': self.id}}
+        return [f'/{skill.name} {arguments}'.strip(), TextContent(text, metadata=mark)]
+
+    async def load(self, *, tools: bool = False) -> None:
+        """Read the skills now, off the event loop, so that nothing has to be read when a run begins.
+
+        Args:
+            tools: Whether to make the typed tools of all skills too, which imports their `tools.py`. Then a resumed
+                conversation finds the tools of its skills ready.
+        """
+        await self.library.load()
+        if tools:
+            for skill in self.library.look().catalog.skills.values():
+                with suppress(SkillToolsError):  # it is in the log
+                    await self.use.typed.of(skill)
+
+    def on(self, event_type: type[EventT], /) -> Callable[[EventHandler[DepsT, EventT]], EventHandler[DepsT, EventT]]:
+        """Decorator: call the function, sync or async, with the run's context and each event of this type.
+
+        Args:
+            event_type: `SkillLoaded`, `ResourceRead` or `ScriptFinished`; `SkillEvent` for all of them.
+        """
+        return partial(self.journal.handlers.add, event_type)
 
     def reload(self, *, include_registries: bool = False) -> None:
         """Look at the directories again, and at the registries if asked to. Skills added by the decorator stay.
@@ -178,8 +287,7 @@ class SkillsToolset(FunctionToolset[DepsT]):
         Args:
             include_registries: Whether to ask the registries again.
         """
-        with self._lock:
-            self._look(include_registries=include_registries)
+        self.library.reload(include_registries=include_registries)
 
     # --- Skills written in Python ---------------------------------------------------------------------------------
 
@@ -194,11 +302,7 @@ class SkillsToolset(FunctionToolset[DepsT]):
         *,
         name: str | None = None,
         description: str | None = None,
-        license: str | None = None,
-        compatibility: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        resources: Sequence[SkillResource] | None = None,
-        scripts: Sequence[SkillScript] | None = None,
+        **options: Unpack[SkillOptions],
     ) -> Callable[[Callable[[], str]], SkillWrapper[DepsT]]: ...
 
     def skill(self, func: Callable[[], str] | None = None, /, **options: Any) -> Any:
@@ -209,7 +313,9 @@ class SkillsToolset(FunctionToolset[DepsT]):
 
         Args:
             func: The function.
-            **options: `name`, `description`, `license`, `compatibility`, `metadata`, `resources` and `scripts`.
+            **options: `name`, `description`, and the fields of `SkillOptions`: `license`, `compatibility`, `metadata`,
+                `resources`, `scripts`, `tools`, `allowed_tools`, `disable_model_invocation`, `user_invocable` and
+                `model_settings`.
 
         Raises:
             SkillValidationError: The name or the description does not follow the rules.
@@ -221,62 +327,118 @@ class SkillsToolset(FunctionToolset[DepsT]):
         return wrapper
 
     def _write(self, skill: Skill[DepsT]) -> None:
-        if skill.name in self._written:
+        if skill.name in self.library.written:
             warnings.warn(
                 f'The skill {skill.name!r} is defined twice; the later one is used.', UserWarning, stacklevel=3
             )
-        with self._lock:
-            self._written[skill.name] = skill
-            if self._view is not None:
-                catalog = self._view.catalog
-                self._show(merge(self._written.values(), catalog.directories, catalog.registries))
+        self.library.write(skill)
 
     # --- For pydantic-ai ------------------------------------------------------------------------------------------
 
     async def for_run(self, ctx: RunContext[DepsT]) -> AbstractToolset[DepsT]:
         """With `auto_reload`, pick up what has changed in the directories before the run begins."""
         if self.auto_reload:
-            ticket = self._asked = next(self._tickets)
-            await anyio.to_thread.run_sync(self._reload_since, ticket)
+            await self.library.reload_for_run()
         return self
 
     async def get_instructions(self, ctx: RunContext[DepsT]) -> InstructionPart | list[InstructionPart] | None:  # pyright: ignore[reportIncompatibleMethodOverride] - one part, as AbstractToolset allows
         """The part that lists the skills, `None` without skills; and what `@toolset.instructions` added, if any."""
-        part = (await self._current(ctx)).instructions
-        added = await super().get_instructions(ctx)
-        return part if added is None else [part, *added] if part else added
+        part = self.library.listed(await self.library.visible(ctx)).instructions
+        if part is not None and (text := self.conversation.as_seen(part.content, ctx)) != part.content:
+            part = replace(part, content=text)
+        added = list(await super().get_instructions(ctx) or ())
+        messages = messages_of(ctx) if self.conversation.tells_of_lost else None
+        if messages is not None and (lost := self.conversation.lost(ctx, messages)):
+            added.append(InstructionPart(lost, name='lost', on_change='append'))
+        return part if not added else [part, *added] if part else added
 
     async def get_tools(self, ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
-        """The tools that can do something with the skills there are."""
-        view = await self._current(ctx)
-        if len(self.tools) > len(self._settings.tools):
+        """The tools that can do something with the skills there are, and those of the skills that are loaded."""
+        view = await self.library.visible(ctx)
+        # What is deferred, or was invoked by a person, is read and run with the same tools as the rest.
+        using = view.tools | (self.library.look().tools if self.conversation.loaded(ctx) else frozenset[str]())
+        names = self.library.listed(view).tools | (using & USING_TOOLS)
+        return await self._own_tools(names, ctx) | await self._tools_of_skills(view, ctx)
+
+    async def _own_tools(self, names: frozenset[str], ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
+        if len(self.tools) > len(self.library.settings.tools):
             # A developer has added tools, which pydantic-ai prepares anew for each request.
-            unused = self._settings.tools - view.tools
+            unused = self.library.settings.tools - names
             return {name: tool for name, tool in (await super().get_tools(ctx)).items() if name not in unused}
-        key = view.tools, ctx.max_retries
+        key = names, ctx.max_retries
         if key not in self._prepared:
             # With the toolset's id, which pydantic-ai would otherwise put into a copy of each for each request.
             definitions = (
-                replace(self.tools[name].tool_def, toolset_id=self.id) for name in self.tools if name in view.tools
+                replace(self.tools[name].tool_def, toolset_id=self.id) for name in self.tools if name in names
             )
             self._prepared[key] = {tool.name: self.tool_for_tool_def(tool, ctx=ctx) for tool in definitions}
-        return dict(self._prepared[key])
+        return self._prepared[key]
+
+    async def _tools_of_skills(self, view: View, ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
+        skills = self.loaded_skills(ctx)
+        tools: dict[str, ToolsetTool[Any]] = {}
+        if self.library.on_demand:
+            deferred = filter(self.library.is_deferred, view.catalog.skills.values())
+            tools = await self.use.typed.deferred(deferred, ctx, loaded=ctx.loaded_capability_ids)
+            skills = [skill for skill in skills if not self.library.is_deferred(skill)]
+        tools |= await self.use.typed.offered(skills, ctx)
+        return {
+            name: replace(tool, toolset=self, tool_def=replace(tool.tool_def, toolset_id=self.id))
+            for name, tool in tools.items()
+        }
+
+    def tool_for_tool_def(
+        self, tool_def: ToolDefinition, *, ctx: RunContext[DepsT], original_name: str | None = None
+    ) -> FunctionToolsetTool[DepsT]:
+        """The tool to call for a definition that was made elsewhere, as durable engines do."""
+        made = self.use.typed.owner(original_name or tool_def.name)
+        if made is None:
+            return super().tool_for_tool_def(tool_def, ctx=ctx, original_name=original_name)
+        return replace(made.toolset.tool_for_tool_def(tool_def, ctx=ctx, original_name=original_name), toolset=self)
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]
     ) -> Any:
         """Call a tool; what goes wrong with a skill is a tool failure the model can act on, not the end of the run."""
+        call = super().call_tool(name, tool_args, ctx, tool)
         try:
-            return await super().call_tool(name, tool_args, ctx, tool)
+            if self.use.typed.owner(name):
+                return await guarded(call, what=f'tool {name!r}', error=ToolFailed)
+            return await call
         except SkillError as error:
-            raise ToolFailed(str(error)) from error
+            raise ToolFailed(self.conversation.as_seen(str(error), ctx)) from error
 
-    # --- The four tools -------------------------------------------------------------------------------------------
+    # --- The tools ------------------------------------------------------------------------------------------------
 
-    async def _list_skills(self, ctx: RunContext[DepsT]) -> dict[str, str]:
-        """List the available skills with their descriptions."""
-        skills = (await self._current(ctx)).catalog.skills.values()
-        return {skill.name: disclosure.one_line(skill.description) for skill in skills}
+    async def _list_skills(self, ctx: RunContext[DepsT], page: int = 1) -> dict[str, Any] | str:
+        """List the available skills with their descriptions.
+
+        Args:
+            page: Which page, where there are too many for one.
+        """
+        skills = self.library.listed(await self.library.visible(ctx)).catalog.skills.values()
+        return await anyio.to_thread.run_sync(disclosure.list_page, skills, page)
+
+    async def _search_skills(
+        self, ctx: RunContext[DepsT], query: str, limit: Annotated[int, Field(ge=1, le=MAX_FOUND)] = 10
+    ) -> dict[str, str] | str:
+        """Find skills for a task. The result has their names and descriptions, the best first.
+
+        Args:
+            query: What the task is about, in a few words.
+            limit: How many skills to get at most.
+        """
+        visible = self.library.listed(await self.library.visible(ctx)).catalog.skills
+        every = self.library.look().catalog.skills
+
+        async def find() -> dict[str, str] | str:
+            try:
+                skills = await anyio.to_thread.run_sync(self._search.find, query, every, visible, limit, wait_here)
+            except ValueError as error:
+                raise ToolFailed(str(error)) from error
+            return disclosure.found(skills, query)
+
+        return await as_step(f'{self.id}__search_skills', find)
 
     async def _load_skill(self, ctx: RunContext[DepsT], skill_name: str) -> str:
         """Load a skill: its instructions, and the names of its resources and scripts. Do this before using the skill.
@@ -284,9 +446,11 @@ class SkillsToolset(FunctionToolset[DepsT]):
         Args:
             skill_name: The name of the skill, as listed.
         """
-        skill = (await self._current(ctx)).catalog.find(skill_name)
-        text = await anyio.to_thread.run_sync(disclosure.render_skill, skill)
-        return disclosure.already_loaded(skill) if _was_sent(text, ctx) else text
+        skill = await self._find(await self.library.visible(ctx), skill_name, ctx)
+        if self.library.is_deferred(skill):
+            self.conversation.check_loaded(skill, ctx)
+            return disclosure.already_loaded(skill)
+        return await self.use.load(ctx, skill)
 
     async def _read_skill_resource(
         self, ctx: RunContext[DepsT], skill_name: str, resource_name: str, args: ScriptArguments = None
@@ -298,15 +462,9 @@ class SkillsToolset(FunctionToolset[DepsT]):
             resource_name: The name of the resource, as listed by the loaded skill.
             args: Arguments, if the resource has parameters; {"page": 2} for the next page of a long text.
         """
-        skill = (await self._current(ctx)).catalog.find(skill_name)
-        written = await anyio.to_thread.run_sync(self._written_files.read, ctx, resource_name)
-        if written is not None:
-            return self._page(written, resource_name, args)
-        files = await anyio.to_thread.run_sync(lambda: skill.files)
-        resource = pick(resource_name, files.resources, files.scripts, kind='resource', skill=skill.name)
-        if resource.function is not None:
-            return await resource.read(ctx, args)
-        return self._page(await resource.read(ctx), resource.name, args)
+        skill = await self._find(await self.library.visible(ctx), skill_name, ctx)
+        self.conversation.check_loaded(skill, ctx)
+        return await self.use.read(ctx, skill, resource_name, args)
 
     async def _run_skill_script(
         self, ctx: RunContext[DepsT], skill_name: str, script_name: str, args: ScriptArguments = None
@@ -320,79 +478,20 @@ class SkillsToolset(FunctionToolset[DepsT]):
                 flags ({"verbose": true, "limit": 5} is --verbose --limit 5) and positional arguments under "_"
                 ({"_": ["in.pdf", "out.pdf"]}), text for standard input under "_stdin"; a list is passed on as it is.
         """
-        skill = (await self._current(ctx)).catalog.find(skill_name)
-        files = await anyio.to_thread.run_sync(lambda: skill.files)
-        script = pick(script_name, files.scripts, files.resources, kind='script', skill=skill.name)
-        await self._approvals.check(ctx, skill, script, args)
-        try:
-            result = await script.run(ctx, args)
-        except SkillScriptStoppedError as stopped:
-            raise ToolFailed(f'{stopped}\n{disclosure.render_result(stopped.result)}') from stopped
-        if not isinstance(result, ScriptResult):
-            return result
-        text = disclosure.render_result(result, self._written_files.keep(ctx, result))
-        if result.exit_code:
-            raise ToolFailed(text)
-        return ToolReturn(text, metadata=result)
+        skill = await self._find(await self.library.visible(ctx), skill_name, ctx)
+        self.conversation.check_loaded(skill, ctx)
+        return await self.use.run(ctx, skill, script_name, args)
 
-    @staticmethod
-    def _page(value: Any, name: str, args: ScriptArguments) -> Any:
-        return disclosure.page_of(value, name, _page_number(args)) if isinstance(value, str) else value
+    # --- Skills of a run ------------------------------------------------------------------------------------------
 
-    # --- The view -------------------------------------------------------------------------------------------------
+    async def _find(self, view: View, name: str, ctx: RunContext[DepsT]) -> Skill[Any]:
+        """The skill of this name that the run of `ctx` may see."""
+        skill = view.catalog.get(name) or next((s for s in self.loaded_skills(ctx) if s.name == name), None)
+        close_to = partial(self._close_to, view.catalog)
+        return skill or await anyio.to_thread.run_sync(view.catalog.find, name, close_to)
 
-    def _loaded(self) -> View:
-        """The view as it is; made now, with whatever reading that takes, if there is none yet."""
-        view = self._view
-        if view is None:
-            with self._lock:
-                view = self._view or self._look()
-        if view.attached != attachments(self._written.values()):
-            with self._lock:
-                view = self._show(view.catalog)
-        return view
-
-    async def _current(self, ctx: RunContext[DepsT]) -> View:
-        """What the run of `ctx` may see; made off the event loop if nothing was read yet."""
-        if self._view is None:
-            await self.load()
-        return self._visible(self._loaded(), ctx)
-
-    def _visible(self, view: View, ctx: RunContext[DepsT]) -> View:
-        """The view without the skills that the run of `ctx` may not see."""
-        if self._filter is None:
-            return view
-        names = tuple(name for name, skill in view.catalog.skills.items() if self._filter(ctx, skill))
-        return self._settings.narrow(view, names)
-
-    def _reload_since(self, ticket: int) -> None:
-        """Reload, unless a reload that began after this was asked for has happened meanwhile."""
-        with self._lock:
-            if self._answered < ticket:
-                asked = self._asked
-                self.reload()
-                self._answered = max(asked, ticket)
-
-    def _look(self, *, include_registries: bool = False) -> View:
-        """Look at the sources, and make another view if that gives another catalog. The lock is held."""
-        last = self._view
-        catalog = load_catalog(
-            self._written.values(),
-            self._directories,
-            self._registries,
-            last=last.catalog if last else None,
-            include_registries=include_registries,
-        )
-        return last if last is not None and catalog is last.catalog else self._show(catalog)
-
-    def _show(self, catalog: Catalog) -> View:
-        """Make the view of a catalog and put it in place of the last one."""
-        self._view = view = self._settings.view(catalog, self._written.values())
-        for problem in catalog.problems:
-            if problem not in self._logged:
-                logger.warning('%s', problem)
-        self._logged = frozenset(catalog.problems)
-        return view
+    def _close_to(self, visible: Catalog, name: str) -> Sequence[str]:
+        return self._search.close_to(name, self.library.look().catalog.skills, visible.skills)
 
 
 def _offered(excluded: Collection[str]) -> frozenset[str]:
@@ -404,43 +503,8 @@ def _offered(excluded: Collection[str]) -> frozenset[str]:
     return frozenset(disclosure.TOOLS) - set(excluded)
 
 
-def _as_directories(
-    directories: str | Path | SkillsDirectory | Sequence[str | Path | SkillsDirectory],
-    *,
-    validate: bool,
-    max_depth: int | None,
-    script_executor: SkillScriptExecutor | None,
-) -> list[SkillsDirectory]:
-    if isinstance(directories, (str, Path, SkillsDirectory)):
-        directories = [directories]
-    return [
-        directory
-        if isinstance(directory, SkillsDirectory)
-        else SkillsDirectory(directory, validate=validate, max_depth=max_depth, script_executor=script_executor)
-        for directory in directories
-    ]
-
-
 def _default_directories() -> list[str]:
     if not os.path.isdir(DEFAULT_DIRECTORY):
         message = f'There is no {DEFAULT_DIRECTORY}. Say where the skills are: skills=, directories= or registries=.'
         warnings.warn(message, UserWarning, stacklevel=3)
     return [DEFAULT_DIRECTORY]
-
-
-def _page_number(args: ScriptArguments) -> int:
-    """The page a model asks for; anything that asks for none means the first."""
-    try:
-        return _PAGE.validate_python(as_mapping(args))['page']
-    except (ValueError, KeyError):
-        return 1
-
-
-def _was_sent(text: str, ctx: RunContext[Any]) -> bool:
-    """Whether the model has this very text in its conversation already, as the result of a tool."""
-    return any(
-        isinstance(part, ToolReturnPart) and part.content == text
-        for message in ctx.messages
-        if isinstance(message, ModelRequest)
-        for part in message.parts
-    )

@@ -4,36 +4,47 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypedDict
+
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import Tool
+from typing_extensions import Unpack
 
 from pydantic_ai_skills.callables import DepsT, FunctionDecorator, FunctionOptions
 from pydantic_ai_skills.exceptions import SkillValidationError
 from pydantic_ai_skills.items import SkillFiles, SkillResource, SkillScript
-from pydantic_ai_skills.parsing import parse_skill_text
+from pydantic_ai_skills.parsing import find_headings, parse_skill_text
 from pydantic_ai_skills.parsing.rules import check_skill_name, normalize_skill_name
 from pydantic_ai_skills.problems import SkillProblem
+
+if TYPE_CHECKING:
+    from pydantic_ai_skills.marks import PlainToolDecorator, ToolDecorator
+    from pydantic_ai_skills.parsing import SkillHeader
+    from pydantic_ai_skills.parsing.manifest import ToolSpec
 
 __all__ = (
     'DepsT',
     'FoundSkills',
     'Skill',
     'SkillFiles',
+    'SkillOptions',
     'SkillProblem',
     'SkillProvenance',
     'SkillResource',
     'SkillScript',
     'SkillWrapper',
+    'header_options',
     'normalize_skill_name',
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SkillProvenance:
-    """Where a skill that was fetched came from, and exactly what was fetched."""
+    """Where a skill that was fetched or installed came from, and exactly what it is."""
 
     kind: str
-    """What kind of source it is, such as `'git'`."""
+    """What kind of source it is, such as `'git'` or `'package'`."""
 
     url: str
     """The address of the source. It holds no credentials."""
@@ -52,6 +63,46 @@ class SkillProvenance:
 
     trusted: bool = False
     """Whether the developer vouches for the source."""
+
+    distribution: str | None = None
+    """The installed distribution that has it."""
+
+    version: str | None = None
+    """The version of that distribution."""
+
+
+class SkillOptions(TypedDict, total=False):
+    """What a skill may have besides its name, its description and its instructions."""
+
+    license: str | None
+    """Its license."""
+
+    compatibility: str | None
+    """What it needs, such as a program or a network."""
+
+    metadata: Mapping[str, Any] | None
+    """Anything else."""
+
+    resources: Iterable[SkillResource] | None
+    """What the model can read."""
+
+    scripts: Iterable[SkillScript] | None
+    """What the model can run."""
+
+    tools: Iterable[Tool[Any]] | None
+    """Tools that the model has once the skill is loaded, under names that begin with the skill's."""
+
+    allowed_tools: Iterable[str]
+    """Tools whose calls are approved beforehand once the skill is loaded, such as `Bash(git add *)`."""
+
+    disable_model_invocation: bool
+    """Whether only a person may load it, by `toolset.invoke`: the model does not see it."""
+
+    user_invocable: bool
+    """Whether a person may load it by `toolset.invoke`."""
+
+    model_settings: ModelSettings | None
+    """Settings of the model for as long as the skill is loaded, where a `SkillsCapability` offers it."""
 
 
 class Skill(Generic[DepsT]):
@@ -73,13 +124,21 @@ class Skill(Generic[DepsT]):
         '_content',
         '_files',
         '_given_uri',
+        '_headings',
+        '_late',
+        '_tools',
+        'allowed_tools',
         'compatibility',
         'description',
+        'disable_model_invocation',
         'license',
         'metadata',
+        'model_settings',
         'name',
         'path',
         'source',
+        'tool_specs',
+        'user_invocable',
     )
 
     def __init__(
@@ -97,6 +156,14 @@ class Skill(Generic[DepsT]):
         path: str | None = None,
         files: Callable[[], SkillFiles] | None = None,
         source: SkillProvenance | None = None,
+        headings: str | None = None,
+        late: bool = False,
+        tools: Iterable[Tool[Any]] | None = None,
+        tool_specs: tuple[ToolSpec, ...] = (),
+        allowed_tools: Iterable[str] = (),
+        disable_model_invocation: bool = False,
+        user_invocable: bool = True,
+        model_settings: ModelSettings | None = None,
     ) -> None:
         """Describe a skill.
 
@@ -113,6 +180,15 @@ class Skill(Generic[DepsT]):
             path: The folder it was read from, where there is one.
             files: Lists resources and scripts on first use, in place of `resources` and `scripts`.
             source: Where it was fetched from, if it was.
+            headings: The headings of the instructions, one a line, for the search; found in `content` when not given.
+            late: Whether `files` takes an import or other work that has to wait until the skill is used.
+            tools: Tools that the model has once the skill is loaded, under names that begin with the skill's.
+            tool_specs: The same, declared as scripts with typed arguments.
+            allowed_tools: Tools whose calls are approved beforehand once the skill is loaded.
+            disable_model_invocation: Whether only a person may load it, by `toolset.invoke`.
+            user_invocable: Whether a person may load it by `toolset.invoke`.
+            model_settings: Settings of the model for as long as the skill is loaded, where a `SkillsCapability`
+                offers it.
 
         Raises:
             SkillValidationError: The name or the description does not follow the rules.
@@ -127,7 +203,15 @@ class Skill(Generic[DepsT]):
         self.path = path
         self.source = source
         self._given_uri = uri
+        self._late = late
         self._content = content
+        self._headings = headings
+        self._tools = None if tools is None else list(tools)
+        self.tool_specs = tool_specs
+        self.allowed_tools = tuple(allowed_tools)
+        self.disable_model_invocation = disable_model_invocation
+        self.user_invocable = user_invocable
+        self.model_settings = model_settings
         self._files = files or SkillFiles(resources=list(resources or ()), scripts=list(scripts or ()))
         for script in scripts or ():
             script.skill_name = script.skill_name or self.name
@@ -150,9 +234,7 @@ class Skill(Generic[DepsT]):
             header.name,
             header.description,
             body,
-            license=header.license,
-            compatibility=header.compatibility,
-            metadata=header.metadata,
+            **header_options(header),
         )
 
     def __repr__(self) -> str:
@@ -168,7 +250,7 @@ class Skill(Generic[DepsT]):
         def files() -> SkillFiles:
             own = self.files
             scripts = [script.of_skill(checked) for script in own.scripts]
-            return SkillFiles(resources=list(own.resources), scripts=scripts, problems=own.problems)
+            return replace(own, resources=list(own.resources), scripts=scripts)
 
         checked = check_skill_name(name)
         return Skill(
@@ -182,6 +264,14 @@ class Skill(Generic[DepsT]):
             path=self.path,
             files=files,
             source=self.source,
+            headings=self.headings,
+            late=self._late,
+            tools=self._tools,
+            tool_specs=self.tool_specs,
+            allowed_tools=self.allowed_tools,
+            disable_model_invocation=self.disable_model_invocation,
+            user_invocable=self.user_invocable,
+            model_settings=self.model_settings,
         )
 
     @property
@@ -209,9 +299,33 @@ class Skill(Generic[DepsT]):
         return self.files.scripts
 
     @property
+    def headings(self) -> str:
+        """The headings of the instructions, one a line, as far as they are known without reading anything."""
+        if self._headings is not None:
+            return self._headings
+        return find_headings(self._content.encode(errors='ignore')) if isinstance(self._content, str) else ''
+
+    @property
+    def tools(self) -> list[Tool[Any]]:
+        """Tools written in Python that the model has once the skill is loaded."""
+        if self._tools is None:
+            self._tools = []
+        return self._tools
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether it is the developer's own, or comes from a source that the developer vouches for."""
+        return self.source is None or self.source.trusted
+
+    @property
     def is_listed(self) -> bool:
         """Whether its files are known without asking the source for them."""
         return isinstance(self._files, SkillFiles)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its files are not to be asked for before it is used."""
+        return self._late and not self.is_listed
 
     @property
     def uri(self) -> str:
@@ -233,6 +347,20 @@ class Skill(Generic[DepsT]):
         """Decorator: the function can be run as a script of this skill."""
         return FunctionDecorator(self._add_script)
 
+    @property
+    def tool(self) -> ToolDecorator[DepsT]:
+        """Decorator: the function, which takes a `RunContext`, is a tool the model has once the skill is loaded."""
+        from pydantic_ai_skills.marks import ToolDecorator  # few skills have tools
+
+        return ToolDecorator(self.tools.append)
+
+    @property
+    def tool_plain(self) -> PlainToolDecorator:
+        """Decorator: the function, which takes no `RunContext`, is a tool the model has once the skill is loaded."""
+        from pydantic_ai_skills.marks import PlainToolDecorator  # few skills have tools
+
+        return PlainToolDecorator(self.tools.append)
+
     def _add_resource(self, function: Callable[..., Any], options: FunctionOptions) -> None:
         schema = options.read_schema(function)
         name, description = options.name or function.__name__, options.description or schema.description
@@ -247,7 +375,7 @@ class Skill(Generic[DepsT]):
 
 
 class SkillWrapper(Skill[DepsT]):
-    """What `@toolset.skill` makes of a function: the skill, to which resources and scripts can be added.
+    """What `@toolset.skill` makes of a function: the skill, to which resources, scripts and tools can be added.
 
     What is added after registration is visible to the model at its next request.
     """
@@ -260,11 +388,7 @@ class SkillWrapper(Skill[DepsT]):
         *,
         name: str | None = None,
         description: str | None = None,
-        license: str | None = None,
-        compatibility: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        resources: Iterable[SkillResource] | None = None,
-        scripts: Iterable[SkillScript] | None = None,
+        **options: Unpack[SkillOptions],
     ) -> None:
         """Make a skill of a function that returns its instructions.
 
@@ -272,11 +396,8 @@ class SkillWrapper(Skill[DepsT]):
             function: Takes nothing, returns the instructions; called once, when they are first needed.
             name: The skill's name; made from the function's name when not given.
             description: What it does and when to use it; the function's docstring when not given.
-            license: Its license.
-            compatibility: What it needs.
-            metadata: Anything else.
-            resources: What the model can read.
-            scripts: What the model can run.
+            **options: The fields of `SkillOptions`: `license`, `compatibility`, `metadata`, `resources`, `scripts`,
+                `tools`, `allowed_tools`, `disable_model_invocation`, `user_invocable` and `model_settings`.
 
         Raises:
             SkillValidationError: The name or description does not follow the rules, or the function takes arguments.
@@ -290,17 +411,26 @@ class SkillWrapper(Skill[DepsT]):
             normalize_skill_name(function.__name__) if name is None else name,
             inspect.getdoc(function) or '' if description is None else description,
             function,
-            license=license,
-            compatibility=compatibility,
-            metadata=metadata,
-            resources=resources,
-            scripts=scripts,
+            **options,
         )
         self.function = function
 
     def to_skill(self) -> Skill[DepsT]:
         """The skill itself; what is added to it later shows here too."""
         return self
+
+
+def header_options(header: SkillHeader) -> dict[str, Any]:
+    """What the header of a `SKILL.md` says besides the name and the description, as parameters of a `Skill`."""
+    return {
+        'license': header.license,
+        'compatibility': header.compatibility,
+        'metadata': dict(header.metadata),
+        'tool_specs': header.tools,
+        'allowed_tools': header.allowed_tools,
+        'disable_model_invocation': header.disable_model_invocation,
+        'user_invocable': header.user_invocable,
+    }
 
 
 @dataclass(frozen=True, slots=True)

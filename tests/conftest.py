@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from blockbuster import BlockBusterFunction, blockbuster_ctx
 from hypothesis import settings
 from pydantic_ai import models
+
+from tests.installed.sites import Site
 
 models.ALLOW_MODEL_REQUESTS = False
 
@@ -25,6 +32,27 @@ def anyio_backend() -> str:
     return 'asyncio'
 
 
+@pytest.fixture(scope='session')
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The documentation as it is published; what the builder warns about fails it."""
+    folder = tmp_path_factory.mktemp('site')
+    build = [sys.executable, '-m', 'mkdocs', 'build', '--strict', '--site-dir', folder]
+    env = {**os.environ, 'NO_MKDOCS_2_WARNING': '1'}
+    done = subprocess.run(build, cwd=Path(__file__).parent.parent, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def loop_of_run_sync() -> Iterator[None]:
+    """`Agent.run_sync` makes an event loop where there is none, and leaves it open for the next call."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
 @pytest.fixture(autouse=True)
 def nothing_blocks_the_event_loop() -> Iterator[None]:
     """Fail a test in which package code blocks a running event loop, with the call that did it."""
@@ -38,3 +66,21 @@ def nothing_blocks_the_event_loop() -> Iterator[None]:
         blockbuster.functions['os.lstat'].can_block_in('coverage/files.py', 'abs_file')
         blockbuster.activate()
         yield
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Site:
+    """A folder of installed packages that Python does not import from."""
+    return Site(tmp_path / 'site-packages')
+
+
+@pytest.fixture
+def importable(place: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """The same folder, where Python imports from; what was imported is forgotten afterwards."""
+    monkeypatch.setattr(sys, 'path', [str(place.path), *sys.path])
+    importlib.invalidate_caches()
+    before = set(sys.modules)
+    yield place
+    for name in set(sys.modules) - before:
+        if str(place.path) in str(getattr(sys.modules[name], '__file__', '')):
+            del sys.modules[name]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
-from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_core import to_jsonable_python
 
 Call = tuple[str, Any]
@@ -24,6 +24,7 @@ UNSEEN = {
     'run_id',
     'timestamp',
     'tool_call_id',
+    'tool_kind',
     'usage',
 }
 """Fields that differ from run to run or are not sent, and the instructions, which are recorded on their own."""
@@ -54,6 +55,21 @@ class ScriptedModel:
     @property
     def model(self) -> FunctionModel:
         return FunctionModel(self._respond, model_name='scripted')
+
+    @property
+    def streaming_model(self) -> FunctionModel:
+        """The same for runs that stream what the model says."""
+        return FunctionModel(self._respond, stream_function=self._stream, model_name='scripted')
+
+    async def _stream(
+        self, messages: list[ModelMessage], info: AgentInfo
+    ) -> AsyncIterator[str | dict[int, DeltaToolCall]]:
+        for part in self._respond(messages, info).parts:
+            if isinstance(part, ToolCallPart):
+                args, call_id = part.args_as_json_str(), part.tool_call_id
+                yield {0: DeltaToolCall(name=part.tool_name, json_args=args, tool_call_id=call_id)}
+            elif isinstance(part, TextPart):
+                yield part.content
 
     def _respond(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         self.instructions.append(info.instructions)

@@ -82,7 +82,17 @@ A later <context> element with the same id replaces the earlier one and stays in
         {
             'list_skills': {
                 'description': 'List the available skills with their descriptions.',
-                'parameters': {'additionalProperties': False, 'properties': {}, 'type': 'object'},
+                'parameters': {
+                    'additionalProperties': False,
+                    'properties': {
+                        'page': {
+                            'default': 1,
+                            'description': 'Which page, where there are too many for one.',
+                            'type': 'integer',
+                        }
+                    },
+                    'type': 'object',
+                },
             },
             'load_skill': {
                 'description': 'Load a skill: its instructions, and the names of its resources and scripts. Do this before using the skill.',

@@ -17,8 +17,8 @@ from pydantic_ai.models.test import TestModel
 
 from pydantic_ai_skills import SkillsToolset
 
-EXAMPLES = Path(__file__).parent.parent / 'examples'
-DEMO = EXAMPLES / 'demo.py'
+ROOT = Path(__file__).parent.parent
+DEMO = ROOT / 'demo/__main__.py'
 
 
 @pytest.fixture
@@ -98,6 +98,6 @@ def test_a_model_that_cannot_be_had_is_one_line(
 
 
 def test_the_example_skills_break_no_rule() -> None:
-    toolset = SkillsToolset(directories=[EXAMPLES / 'skills'])
+    toolset = SkillsToolset(directories=[ROOT / 'examples/skills'])
     assert list(toolset.skills) == ['csv-report', 'release-notes', 'unit-converter']
     assert toolset.problems == []

@@ -104,7 +104,7 @@ def test_a_skill_is_what_its_file_says(tmp_path: Path) -> None:
 
 
 def test_frontmatter_longer_than_the_first_read_is_read_on(tmp_path: Path) -> None:
-    for size in (4_000, 4_096, 20_000):
+    for size in (16_000, 16_384, 50_000):
         write(tmp_path / f's{size}', {'SKILL.md': f'---\n# {"x" * size}\ndescription: Does it.\n---\nBody.'})
     skills = SkillsDirectory(tmp_path, validate=False).get_skills()
     assert [skill.content for skill in skills.values()] == ['Body.'] * 3
@@ -245,8 +245,8 @@ def test_what_cannot_be_opened_is_a_problem(tmp_path: Path, monkeypatch: pytest.
 def refuse_to_open(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> None:
     really_open = os.open
 
-    def open_others(path: str, flags: int, *, dir_fd: int | None = None) -> int:
-        descriptor = really_open(path, flags, dir_fd=dir_fd)
+    def open_others(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        descriptor = really_open(path, flags, mode, dir_fd=dir_fd)
         if path == name:
             os.close(descriptor)
             raise OSError(number, os.strerror(number))
@@ -284,6 +284,7 @@ def test_links_to_folders_are_followed_on_demand(tmp_path: Path) -> None:
     (root / 'up').symlink_to('..')
     (root / 'file').symlink_to('file.md')
     (root / 'dangling').symlink_to('nothing')
+    (root / 'circle').symlink_to('circle')
     directory = SkillsDirectory(root)
     assert directory.get_skills() == {}
     assert codes(directory) == {'again': ['folder-link'], 's': ['folder-link'], 'up': ['folder-link']}
@@ -389,6 +390,16 @@ def test_edits_within_one_tick_of_the_clock_are_seen(tmp_path: Path) -> None:
         with path.open('r+') as file:
             file.write(text)
         assert directory.get_skills()['s'].description == f'Number {number:03}.'
+
+
+def test_what_changed_long_ago_is_not_looked_into_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr('pydantic_ai_skills.folder._COARSE_CLOCK_TICK_NS', 50_000_000)
+    write_skill(tmp_path / 's')
+    settle()
+    directory = SkillsDirectory(tmp_path)
+    found = directory.find()
+    refuse_to_open(monkeypatch, 'SKILL.md', errno.EACCES)
+    assert directory.find() is found
 
 
 def test_a_time_in_the_future_does_not_make_every_look_a_change(tmp_path: Path) -> None:
@@ -506,7 +517,7 @@ def test_a_file_that_never_rests_and_never_was_good_is_a_problem(tmp_path: Path)
     start = time.perf_counter()
     directory = SkillsDirectory(tmp_path)
     assert directory.get_skills() == {}
-    assert time.perf_counter() - start < 2
+    assert time.perf_counter() - start < 20
     stop.set()
     writer.join()
     assert codes(directory) == {'s/SKILL.md': ['empty-file']}

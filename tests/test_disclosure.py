@@ -3,6 +3,8 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from pydantic_ai_skills import ScriptResult, Skill, SkillResource
@@ -62,7 +64,7 @@ class TestCatalog:
             'a': Skill('a', 'Uses <b> & "c".', ''),
             'b': Skill('b', 'Two\nlines.', '', uri='https://example.com/?a&b'),
         }
-        assert render_catalog(skills, room=None, tools=TOOLS) == snapshot("""\
+        assert render_catalog(skills, room=None, tools=TOOLS).text == snapshot("""\
 <available_skills>
 <skill><name>a</name><description>Uses &lt;b&gt; &amp; "c".</description></skill>
 <skill><name>b</name><description>Two lines.</description><uri>https://example.com/?a&amp;b</uri></skill>
@@ -70,12 +72,12 @@ class TestCatalog:
 """)
 
     def test_one_description_is_never_longer_than_the_specification_allows(self):
-        text = render_catalog(catalog_of('x' * 2_000_000), room=None, tools=TOOLS)
+        text = render_catalog(catalog_of('x' * 2_000_000), room=None, tools=TOOLS).text
         assert len(text) < 1_200
 
     def test_descriptions_are_shortened_fairly_when_there_is_no_room(self):
         skills = catalog_of('Short.', 'long ' * 40, 'longer ' * 80)
-        assert render_catalog(skills, room=480, tools=TOOLS) == snapshot("""\
+        assert render_catalog(skills, room=480, tools=TOOLS).text == snapshot("""\
 <available_skills>
 <skill><name>skill-0000</name><description>Short.</description></skill>
 <skill><name>skill-0001</name><description>long long long long long long long long long long long long long long long long long long long long long long long lon…</description></skill>
@@ -84,19 +86,26 @@ class TestCatalog:
 """)
 
     def test_then_only_names_are_left(self):
-        skills = catalog_of(*['A description of some length.'] * 3)
-        assert render_catalog(skills, room=180, tools=TOOLS) == snapshot("""\
+        skills = catalog_of(*['A description of some length.'] * 6)
+        assert render_catalog(skills, room=400, tools=TOOLS).text == snapshot("""\
 <available_skills>
 <skill><name>skill-0000</name></skill>
 <skill><name>skill-0001</name></skill>
 <skill><name>skill-0002</name></skill>
-</available_skills>\
+<skill><name>skill-0003</name></skill>
+<skill><name>skill-0004</name></skill>
+<skill><name>skill-0005</name></skill>
+</available_skills>
+Descriptions are left out here. Find skills with `search_skills`, or see all with `list_skills`.\
 """)
 
-    @pytest.mark.parametrize(('tools', 'way'), [(TOOLS, 'list_skills'), (('load_skill',), 'loaded by name')])
+    @pytest.mark.parametrize(
+        ('tools', 'way'),
+        [(TOOLS, 'search_skills'), (('list_skills',), 'list_skills'), (('load_skill',), 'loaded by name')],
+    )
     def test_then_the_list_is_cut_and_says_so(self, tools: tuple[str, ...], way: str):
         skills = catalog_of(*['A description of some length.'] * 1000)
-        text = render_catalog(skills, room=1_000, tools=tools)
+        text = render_catalog(skills, room=1_000, tools=tools).text
         shown = [element.findtext('name') for element in ElementTree.fromstring(text).findall('skill')]
         assert shown == list(skills)[: len(shown)]
         assert 10 < len(shown) < 1000
@@ -104,13 +113,85 @@ class TestCatalog:
         assert way in text
         assert len(text) <= 1_000
 
+    def test_pinned_skills_stay_whole_when_others_are_shortened(self):
+        skills = catalog_of('long ' * 40, 'longer ' * 40, 'longest ' * 30)
+        assert render_catalog(skills, room=700, tools=TOOLS, pinned=['skill-0001']).text == snapshot("""\
+<available_skills>
+<skill><name>skill-0000</name><description>long long long long long long long long long long long long long long long long long long l…</description></skill>
+<skill><name>skill-0001</name><description>longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer longer</description></skill>
+<skill><name>skill-0002</name><description>longest longest longest longest longest longest longest longest longest longest longest lon…</description></skill>
+</available_skills>\
+""")
+
+    def test_pinned_skills_stay_whole_when_others_are_names_only(self):
+        skills = catalog_of(*['A description of some length.'] * 6)
+        assert render_catalog(skills, room=440, tools=TOOLS, pinned=['skill-0004', 'unknown']).text == snapshot("""\
+<available_skills>
+<skill><name>skill-0000</name></skill>
+<skill><name>skill-0001</name></skill>
+<skill><name>skill-0002</name></skill>
+<skill><name>skill-0003</name></skill>
+<skill><name>skill-0004</name><description>A description of some length.</description></skill>
+<skill><name>skill-0005</name></skill>
+</available_skills>
+Descriptions are left out here. Find skills with `search_skills`, or see all with `list_skills`.\
+""")
+
+    def test_pinned_skills_stay_whole_and_in_their_place_when_the_list_is_cut(self):
+        skills = catalog_of(*['A description of some length.'] * 1000)
+        rendered = render_catalog(skills, room=600, tools=TOOLS, pinned=['skill-0999', 'skill-0500', 'skill-0001'])
+        assert rendered.text == snapshot("""\
+<available_skills>
+<skill><name>skill-0000</name></skill>
+<skill><name>skill-0001</name><description>A description of some length.</description></skill>
+<skill><name>skill-0002</name></skill>
+<skill><name>skill-0003</name></skill>
+<skill><name>skill-0004</name></skill>
+<skill><name>skill-0500</name><description>A description of some length.</description></skill>
+<skill><name>skill-0999</name><description>A description of some length.</description></skill>
+<not_listed count="993">Find skills with `search_skills`, or see all with `list_skills`.</not_listed>
+</available_skills>\
+""")
+        assert (len(rendered.text) <= 600, rendered.is_whole) == (True, False)
+
+    def test_where_all_are_pinned_none_is_shortened(self):
+        skills = catalog_of('a ' * 100, 'b ' * 100)
+        whole = render_catalog(skills, room=None, tools=TOOLS)
+        cut = render_catalog(skills, room=100, tools=TOOLS, pinned=list(skills))
+        assert cut.text.count('a a a') == whole.text.count('a a a')
+        assert [skill.description.strip() in cut.text for skill in skills.values()] == [True, True]
+
+    @given(
+        st.lists(st.integers(0, 300), max_size=60),
+        st.integers(200, 3_000),
+        st.lists(st.integers(0, 59), max_size=3),
+    )
+    def test_the_list_keeps_to_its_room_is_sorted_and_tells_what_it_leaves_out(
+        self, lengths: list[int], room: int, pins: list[int]
+    ):
+        skills = catalog_of(*(f'x{"<&y " * (length // 4)}' for length in lengths))
+        pinned = [f'skill-{pin:04}' for pin in pins]
+        rendered = render_catalog(skills, room=room, tools=TOOLS, pinned=pinned)
+        listed = ElementTree.fromstring(rendered.text.partition('\nDescriptions are left out')[0])
+        shown = {str(skill.findtext('name')): skill.findtext('description') for skill in listed.findall('skill')}
+        whole = {name: one_line(skill.description) for name, skill in skills.items()}
+        kept = {name: whole[name] for name in pinned if name in skills}
+        assert list(shown) == sorted(shown)
+        assert {name: shown[name] for name in kept} == kept
+        assert rendered.is_whole == (shown == whole)
+        left_out = len(skills) - len(shown)
+        note = listed.find('not_listed')
+        assert (0 if note is None else int(note.attrib['count'])) == left_out
+        if len(kept) < len(shown) or not kept:
+            assert len(rendered.text) <= room
+
     def test_without_any_room_the_number_of_skills_is_still_told(self):
-        assert '<not_listed count="2">' in render_catalog(catalog_of('a', 'b'), room=10, tools=TOOLS)
+        assert '<not_listed count="2">' in render_catalog(catalog_of('a', 'b'), room=10, tools=TOOLS).text
 
     @pytest.mark.parametrize('count', [1, 50, 100, 200, 500, 10_000])
     def test_whatever_there_is_the_instructions_keep_to_their_budget(self, count: int):
         skills = catalog_of(*[f'Does {"very " * (number % 40)}<useful> & good things.' for number in range(count)])
-        text = render_instructions(skills, tools=TOOLS, template=None, budget=8_000)
+        text = render_instructions(skills, tools=TOOLS, template=None, budget=8_000).text
         assert len(text) <= 8_000
         listed = ElementTree.fromstring(text[text.index('<available') : text.index('</available_skills>') + 19])
         assert len(listed) == count or listed.find('not_listed') is not None
@@ -124,7 +205,7 @@ class TestCatalog:
     def test_a_tool_that_is_not_there_is_not_mentioned(self):
         skills = catalog_of('a')
         for tools in ((), ('load_skill',), ('load_skill', 'run_skill_script')):
-            text = render_instructions(skills, tools=tools, template=None, budget=None)
+            text = render_instructions(skills, tools=tools, template=None, budget=None).text
             assert [tool for tool in TOOLS if f'`{tool}`' in text] == list(tools)
 
 

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
+import logging
 import re
 import shutil
+import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dbos import DBOS
 from pydantic_ai import models
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
-from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pytest_examples import CodeExample, EvalExample, find_examples
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted(
     find_examples(ROOT / 'README.md', ROOT / 'docs', ROOT / 'pydantic_ai_skills'), key=lambda e: (e.path, e.start_line)
 )
-TITLED_FILE = re.compile(r'^```\w+ title="(?P<path>skills/[^"]+)"\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
+TITLED_FILE = re.compile(r'^```\w+ title="(?P<path>[^"]+)"\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -36,23 +38,24 @@ class Script:
     """How many of the calls have to fail, the first ones."""
 
 
+CONVERT: list[tuple[str, dict[str, Any]]] = [
+    ('read_skill_resource', {'skill_name': 'unit-converter', 'resource_name': 'references/units.md'}),
+    (
+        'run_skill_script',
+        {
+            'skill_name': 'unit-converter',
+            'script_name': 'scripts/convert.py',
+            'args': {'_': ['26.2', 'mi', 'km'], 'digits': 2},
+        },
+    ),
+]
+CONVERTED = (r'([\d.]+) mi = ([\d.]+) km', '{} miles are {} km.')
+
 SCRIPTS = {
     'A marathon is 26.2 miles. How many kilometres is that?': Script(
-        [
-            ('load_skill', {'skill_name': 'unit-converter'}),
-            ('read_skill_resource', {'skill_name': 'unit-converter', 'resource_name': 'references/units.md'}),
-            (
-                'run_skill_script',
-                {
-                    'skill_name': 'unit-converter',
-                    'script_name': 'scripts/convert.py',
-                    'args': {'_': ['26.2', 'mi', 'km'], 'digits': 2},
-                },
-            ),
-        ],
-        r'([\d.]+) mi = ([\d.]+) km',
-        '{} miles are {} km.',
+        [('load_skill', {'skill_name': 'unit-converter'}), *CONVERT], *CONVERTED
     ),
+    'Convert 26.2 miles, on demand.': Script([('load_capability', {'id': 'unit-converter'}), *CONVERT], *CONVERTED),
     'Which region sold the most?': Script(
         [
             ('load_skill', {'skill_name': 'csv-report'}),
@@ -134,6 +137,34 @@ SCRIPTS = {
         'Failed, then: {}',
         failures=1,
     ),
+    'Tell Ada that the build is green.': Script(
+        [
+            ('load_skill', {'skill_name': 'mailer'}),
+            ('mailer__send', {'to': 'ada@example.com', 'text': 'The build is green.'}),
+        ],
+        r'(sent to .*)',
+        '{}',
+    ),
+    'Tag version 1.2.': Script(
+        [('load_skill', {'skill_name': 'release'}), ('shell', {'command': 'git tag v1.2'})], r'(ran .*)', '{}'
+    ),
+    '/announce "our new lamp" designers': Script([], '', 'Our new lamp, for designers.'),
+    'Load a skill, and forget it.': Script(
+        [('load_skill', {'skill_name': 'unit-converter'}), ('list_skills', {}), ('list_skills', {})], '', 'Not told.'
+    ),
+    'How many words has "to be or not to be"?': Script(
+        [('load_skill', {'skill_name': 'text-stats'}), ('text_stats__count', {'text': 'to be or not to be'})],
+        r'(\d+)',
+        'It has {} words.',
+    ),
+    'Roll a die with 20 sides, seed 7.': Script(
+        [('load_skill', {'skill_name': 'dice'}), ('dice__roll', {'sides': 20, 'seed': 7})], r'(\d+)', 'It shows {}.'
+    ),
+    'How many desks are left?': Script(
+        [('load_skill', {'skill_name': 'stock-keeper'}), ('stock_keeper__count', {'product': 'desk'})],
+        r'(\d+)',
+        '{} desks are left.',
+    ),
     'Hello': Script([], '', 'Hello.'),
 }
 
@@ -141,8 +172,10 @@ SCRIPTS = {
 def stand_in(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     """Play the script of the prompt, and insist that every tool call succeeds, or fails as it has to."""
     parts = [part for message in messages for part in message.parts]
-    prompt = next(part.content for part in parts if isinstance(part, UserPromptPart))
-    script = SCRIPTS[str(prompt)]
+    prompt, *notes = [part.content for part in parts if isinstance(part, UserPromptPart)]
+    if notes and 'no longer in the conversation' in str(notes[-1]):
+        return ModelResponse(parts=[TextPart(str(notes[-1]))])
+    script = SCRIPTS[prompt if isinstance(prompt, str) else str(prompt[0])]
     returns = [part for part in parts if isinstance(part, ToolReturnPart)]
     for index, part in enumerate(returns):
         expected = 'failed' if index < script.failures else 'success'
@@ -155,8 +188,20 @@ def stand_in(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     return ModelResponse(parts=[TextPart(script.answer.format(*match.groups()))])
 
 
+async def stream_stand_in(
+    messages: list[ModelMessage], info: AgentInfo
+) -> AsyncIterator[str | dict[int, DeltaToolCall]]:
+    (part,) = stand_in(messages, info).parts
+    if isinstance(part, ToolCallPart):
+        yield {0: DeltaToolCall(name=part.tool_name, json_args=part.args_as_json_str())}
+    elif isinstance(part, TextPart):
+        yield part.content
+
+
 def infer_stand_in(model: models.Model | str) -> models.Model:
-    return model if isinstance(model, models.Model) else FunctionModel(stand_in, model_name=str(model))
+    if isinstance(model, models.Model):
+        return model
+    return FunctionModel(stand_in, stream_function=stream_stand_in, model_name=str(model))
 
 
 @pytest.fixture
@@ -165,25 +210,31 @@ def example_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for folder in ('skills', 'examples/skills'):
         shutil.copytree(ROOT / 'examples/skills', tmp_path / folder)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, 'path', [str(tmp_path), *sys.path])
     return tmp_path
 
 
 @pytest.fixture
-def loop_of_run_sync() -> Iterator[None]:
-    """`Agent.run_sync` makes an event loop where there is none, and leaves it open for the next call."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
+def nothing_left_behind() -> Iterator[None]:
+    """An example may import a file of its page, start DBOS, or set up logging."""
+    logger = logging.getLogger('pydantic_ai_skills')
+    handlers, level, modules = list(logger.handlers), logger.level, set(sys.modules)
     yield
-    asyncio.set_event_loop(None)
-    loop.close()
+    logger.handlers, logger.level = handlers, level
+    for name in {'agents'} & (set(sys.modules) - modules):
+        del sys.modules[name]
+    DBOS.destroy(destroy_registry=True)
 
 
-@pytest.mark.usefixtures('loop_of_run_sync')
+@pytest.mark.usefixtures('loop_of_run_sync', 'nothing_left_behind')
 @pytest.mark.parametrize('example', EXAMPLES, ids=lambda example: str(example.path.relative_to(ROOT)))
 def test_example(
     example: CodeExample, eval_example: EvalExample, example_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(models, 'infer_model', infer_stand_in)
+    infer_model = models.infer_model
+    for module in [module for name, module in sys.modules.items() if name.startswith('pydantic_ai.')]:
+        if vars(module).get('infer_model') is infer_model:
+            monkeypatch.setattr(module, 'infer_model', infer_stand_in)
     for file in TITLED_FILE.finditer(example.path.read_text('utf-8')):
         path = example_folder / file['path']
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -290,3 +290,10 @@ def test_a_folder_within_its_limits_is_not_reported(tmp_path: Path, monkeypatch:
     skill = only_skill(tmp_path)
     assert names(skill) == (['a.md', 'b.md', 'c.md'], [])
     assert problems(skill) == {}
+
+
+def test_a_skill_of_a_folder_has_all_that_a_skill_has(tmp_path: Path) -> None:
+    write_skill(tmp_path / 's')
+    (skill,) = SkillsDirectory(tmp_path).get_skills().values()
+    written = Skill[None]('s', 'Does it.', '')
+    assert [name for name in Skill.__slots__ if hasattr(written, name) != hasattr(skill, name)] == []

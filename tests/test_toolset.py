@@ -74,6 +74,10 @@ class TestConstructor:
         with pytest.warns(UserWarning, match='Without load_skill'):
             SkillsToolset(skills=[], exclude_tools={'load_skill'})
 
+    def test_a_negative_budget_is_refused(self):
+        with pytest.raises(ValueError, match='catalog_budget must be 0 or more, or None for no limit, not -1'):
+            SkillsToolset(skills=[], catalog_budget=-1)
+
     def test_a_skill_that_is_written_twice_is_a_warning_and_the_later_one_counts(self):
         with pytest.warns(UserWarning, match="'alpha' is defined twice"):
             toolset = SkillsToolset(skills=[Skill('alpha', 'First.', ''), Skill('alpha', 'Second.', '')])
@@ -154,6 +158,19 @@ class TestProblems:
         assert 'SKILL.md' in str(toolset.problems[0])
         assert '[no-frontmatter]' in str(toolset.problems[0])
 
+    def test_pins_that_do_not_work_out_are_told(self, caplog: pytest.LogCaptureFixture):
+        skills = [Skill('alpha', 'x' * 900, ''), Skill('beta', 'y' * 900, '')]
+        toolset = SkillsToolset(skills=skills, pinned=['alpha', 'gone'], catalog_budget=1_000)
+        assert [(problem.code, problem.path) for problem in toolset.problems] == [
+            ('pinned-unknown', 'gone'),
+            ('pinned-too-long', 'pinned'),
+        ]
+        assert 'the budget is 1,000.' in toolset.problems[1].message
+        assert len(caplog.records) == 2
+        assert SkillsToolset(skills=skills, pinned=['alpha'], catalog_budget=2_500).problems == []
+        assert SkillsToolset(skills=skills, pinned=['alpha'], catalog_budget=None).problems == []
+        assert [p.code for p in SkillsToolset(skills=[], pinned=['alpha']).problems] == ['pinned-unknown']
+
     def test_those_of_files_come_with_the_list_of_files(self, tmp_path: Path):
         folder = write_skill(tmp_path, 'alpha')
         (folder / 'link.md').symlink_to('/etc/hostname')
@@ -199,7 +216,7 @@ class TestPydanticAI:
         for number in range(MAX_SKILLS_ASKED + 1):
             write_skill(tmp_path, f'skill-{number}')
         toolset = SkillsToolset(directories=[tmp_path])
-        assert len(await toolset.get_tools(ctx)) == 4
+        assert {'read_skill_resource', 'run_skill_script'} <= (await toolset.get_tools(ctx)).keys()
         assert not any(skill.is_listed for skill in toolset.skills.values())
 
     async def test_after_load_nothing_is_read(self, tmp_path: Path, ctx: RunContext[None]):

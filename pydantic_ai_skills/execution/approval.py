@@ -69,7 +69,7 @@ async def describe_call(script: SkillScript, args: Any, *, executor: object = No
 def _describe(script: SkillScript, args: Any, executor: object) -> ScriptCall:
     if script.path is None:
         command, stdin = f'{script.name}({"" if args is None else _canonical(args)})', None
-        content = _function_digest(script.function)
+        content = _function_digest(script.function, script.source_text)
     else:
         arguments = build_arguments(args)
         if isinstance(executor, _KnowsCommand):
@@ -86,10 +86,10 @@ def _canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-def _function_digest(function: Callable[..., Any] | None) -> str:
+def _function_digest(function: Callable[..., Any] | None, source: str | None) -> str:
     """A digest of a function's source, so that an approval does not outlive the version it was given for."""
     try:
-        source = inspect.getsource(inspect.unwrap(function)) if function else ''
+        source = inspect.getsource(inspect.unwrap(function)) if function else source or ''
     except (OSError, TypeError):
         source = repr(getattr(getattr(function, '__code__', None), 'co_code', ''))
     return hashlib.sha256(source.encode()).hexdigest()

@@ -11,12 +11,24 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, fields
 
-__all__ = ('ScriptLimits', 'apply_limits', 'can_watch', 'limits_prefix', 'unenforced_limits')
+__all__ = (
+    'ScriptLimits',
+    'apply_limits',
+    'can_watch',
+    'limits_prefix',
+    'most_tasks',
+    'unenforced_limits',
+    'watched_limits',
+)
 
 MIB = 1024 * 1024
+
+TASKS_PER_PROCESS = 8
+"""The kernel counts threads as well, so where it caps their number, it leaves room for as many in each process."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +37,8 @@ class ScriptLimits:
 
     The kernel enforces `cpu_time`, `memory`, `file_size` and `open_files` for each process. `memory`, `processes` and
     `work_folder` are watched for all processes of a run together, several times a second, so these may be exceeded for
-    a moment.
+    a moment; `processes` by little where the kernel caps their number too. An executor says in `watched` which of them
+    nothing but watching holds.
     """
 
     wall_time: float = 30.0
@@ -63,13 +76,16 @@ class ScriptLimits:
                 raise ValueError(f'{field.name} must be a positive number, not {value!r}.')
 
 
+_TOGETHER = ('memory', 'processes', 'work_folder')
+"""Limits on all processes of a run together, for which the kernel has nothing of its own."""
+
+
 def unenforced_limits(limits: ScriptLimits, *, platform: str = sys.platform) -> tuple[str, ...]:
     """The names of limits that are set and that this platform has no means to enforce.
 
     Those that the developer chose are warned about: a limit that does nothing must not look like one that does.
     """
-    watched = () if can_watch(platform=platform) else ('memory', 'processes')
-    names = tuple(name for name in watched if getattr(limits, name) is not None)
+    names = () if can_watch(platform=platform) else _set(limits, _TOGETHER)
     if chosen := [name for name in names if getattr(limits, name) != getattr(ScriptLimits(), name)]:
         warnings.warn(
             f'{" and ".join(chosen)} cannot be limited on {platform}. Set them to None to say that this is accepted, '
@@ -77,6 +93,24 @@ def unenforced_limits(limits: ScriptLimits, *, platform: str = sys.platform) -> 
             stacklevel=3,
         )
     return names
+
+
+def watched_limits(limits: ScriptLimits, *, capped: bool) -> tuple[str, ...]:
+    """The names of limits that are set and that nothing but watching holds.
+
+    Args:
+        limits: The limits.
+        capped: Whether the kernel caps the number of processes of a run.
+    """
+    if not can_watch():
+        return ()
+    return _set(limits, [name for name in _TOGETHER if not (capped and name == 'processes')])
+
+
+def most_tasks(limits: ScriptLimits) -> int | None:
+    """How many processes and threads the kernel should let a run have."""
+    # One more, so that it is not the kernel's refusal that a script runs into first but the watchdog, which tells why.
+    return None if limits.processes is None else (limits.processes + 1) * TASKS_PER_PROCESS
 
 
 def can_watch(*, platform: str = sys.platform) -> bool:
@@ -96,8 +130,8 @@ def apply_limits(limits: ScriptLimits, pid: int, *, own_namespace: bool = False)
     import resource  # not on every platform
 
     wanted = _kernel_limits(limits)
-    if own_namespace and limits.processes is not None:
-        wanted[resource.RLIMIT_NPROC] = limits.processes + 2
+    if own_namespace and (tasks := most_tasks(limits)) is not None:
+        wanted[resource.RLIMIT_NPROC] = tasks
     for which, value in wanted.items():
         with suppress(ProcessLookupError):  # it has ended already
             resource.prlimit(pid, which, _soft_and_hard(which, value))
@@ -120,6 +154,10 @@ def limits_prefix(limits: ScriptLimits) -> list[str]:
         soft, hard = _soft_and_hard(which, value)
         lines += [f'ulimit -S{flag} {soft // unit}', f'ulimit -H{flag} {hard // unit}']
     return ['/bin/sh', '-c', '; '.join([*lines, 'exec "$@"']), 'sh']
+
+
+def _set(limits: ScriptLimits, names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if getattr(limits, name) is not None)
 
 
 def _soft_and_hard(which: int, value: int) -> tuple[int, int]:

@@ -17,12 +17,12 @@ class LocalSkillScriptExecutor(SubprocessSkillScriptExecutor):
     """Runs a script as a process on this machine, in the script's folder.
 
     The process has a session of its own, an empty standard input unless text was sent, limits on what it may use, and
-    an environment without secrets: the variables in
-    [`INHERITED_VARIABLES`][pydantic_ai_skills.execution.environment.INHERITED_VARIABLES] and those you add. It finds
-    the skill's folder in `SKILL_DIR` and a folder for its files in `SKILL_WORK_DIR`.
+    an environment without secrets: `PATH`, `HOME`, `LANG` and a few others, and those you add. It finds the skill's
+    folder in `SKILL_DIR` and a folder for its files in `SKILL_WORK_DIR`.
 
-    It can read and write whatever this user can, and a child that makes a session of its own is not killed with it: for
-    scripts of strangers, use [`BubblewrapSkillScriptExecutor`][pydantic_ai_skills.BubblewrapSkillScriptExecutor].
+    It can read and write whatever this user can, and a child that makes a session of its own is killed with it only
+    where this process may make control groups: for scripts of strangers, use
+    [`BubblewrapSkillScriptExecutor`][pydantic_ai_skills.BubblewrapSkillScriptExecutor].
 
     ```python
     from pydantic_ai_skills import LocalSkillScriptExecutor

@@ -3,7 +3,7 @@
 A single thread starts, reads, kills and reaps the process, so there is no moment at which its id could already belong
 to another. The process leads a session of its own, and whatever is left of its group is killed when it ends, when its
 time is up and when the run is cancelled. A child that made a session of its own has left the group and survives;
-only a sandbox can prevent that.
+only a control group or a sandbox can prevent that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -24,6 +24,7 @@ from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
 from .base import ScriptResult
 from .capture import StreamCapture, fit_output
+from .cgroup import ControlGroup
 
 __all__ = ('DRAIN_GRACE', 'KILL_GRACE', 'TICK', 'Command', 'Process')
 
@@ -85,6 +86,9 @@ class Command:
 
     kill: Callable[[], None] | None = None
     """A way to end it that reaches further than killing its group."""
+
+    group: ControlGroup | None = None
+    """The control group it is born in, which ends with it."""
 
 
 class Process:
@@ -209,6 +213,8 @@ class Process:
         # refuse the signal; draining and reaping are bounded all the same.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        if self._command.group is not None:
+            self._command.group.kill()
 
     def _close(self) -> None:
         for pipe, _ in self._pipes.values():
@@ -233,17 +239,18 @@ def _start(command: Command) -> subprocess.Popen[bytes]:
             'Use WorkspaceSkillScriptExecutor or CallableSkillScriptExecutor.'
         )
     try:
-        return subprocess.Popen(
-            command.argv,
-            cwd=command.cwd,
-            env=command.env,
-            stdin=subprocess.DEVNULL if command.stdin is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-            pass_fds=command.pass_fds,
-        )
+        with nullcontext() if command.group is None else command.group.entered():
+            return subprocess.Popen(
+                command.argv,
+                cwd=command.cwd,
+                env=command.env,
+                stdin=subprocess.DEVNULL if command.stdin is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+                pass_fds=command.pass_fds,
+            )
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise SkillScriptExecutionError(f'The script {command.label!r} could not be started: {reason}.') from error

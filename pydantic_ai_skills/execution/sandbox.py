@@ -91,6 +91,10 @@ class BubblewrapSkillScriptExecutor(SubprocessSkillScriptExecutor):
         self._isolation = self._isolation_options()
         self._probe()
 
+    def _caps_processes(self) -> bool:
+        # In a user namespace the kernel counts the processes of one sandbox, but never those of root.
+        return os.getuid() != 0 or super()._caps_processes()
+
     def _base_variables(self) -> dict[str, str]:
         kept = {k: v for k, v in super()._base_variables().items() if k.startswith(('LANG', 'LC_', 'TERM', 'TZ'))}
         return kept | {

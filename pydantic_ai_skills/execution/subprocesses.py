@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
@@ -13,10 +14,11 @@ from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
 from .arguments import ScriptArguments, build_arguments
 from .base import ScriptResult
+from .cgroup import ControlGroup, control_groups
 from .environment import EnvValues, ScriptEnvironment, SkillEnv, inherited_variables
 from .interpreters import find_interpreter
 from .jobs import Job, run_job
-from .limits import ScriptLimits, unenforced_limits
+from .limits import ScriptLimits, most_tasks, unenforced_limits, watched_limits
 from .workfolder import keep_work_folder, make_work_folder, remove_folder
 
 if TYPE_CHECKING:
@@ -118,6 +120,14 @@ class SubprocessSkillScriptExecutor(ABC):
         """Seconds a script may run."""
         return self.limits.wall_time
 
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """Names of limits that the kernel does not hold here: they are watched, and may be exceeded for a moment.
+
+        Whether it can hold `processes` is found out once, by making a control group, which takes about a millisecond.
+        """
+        return watched_limits(self.limits, capped=self._caps_processes())
+
     async def run(self, script: SkillScript, args: Any = None, ctx: Any = None) -> ScriptResult:
         """Run the script and return what it printed, its exit code and the files it left in its work folder.
 
@@ -138,9 +148,26 @@ class SubprocessSkillScriptExecutor(ABC):
         path = _local_file(script)
         return [*self._interpreter(path), str(path), *build_arguments(args).argv]
 
+    def environment_names(self, script: SkillScript, ctx: Any = None) -> list[str]:
+        """The names of the environment variables that a run would have, sorted.
+
+        Raises:
+            SkillScriptExecutionError: The script is not a file, or a function made variables no process can be given.
+        """
+        return sorted({*self._launch(script, None, ctx).env, 'SKILL_WORK_DIR'})
+
     @abstractmethod
     def _job(self, launch: Launch, interpreter: list[str], work_dir: Path) -> Job:
         """The command that runs the script with this interpreter and work folder."""
+
+    def _caps_processes(self) -> bool:
+        """Whether the kernel caps the number of processes of a run."""
+        return control_groups() is not None
+
+    def _control_group(self) -> ControlGroup | None:
+        """A control group for a run, where there is something to cap and a way to do it. Whoever asks, closes it."""
+        tasks, parent = most_tasks(self.limits), control_groups()
+        return None if tasks is None or parent is None else ControlGroup(parent, tasks)
 
     def _base_variables(self) -> dict[str, str]:
         return inherited_variables()
@@ -158,12 +185,14 @@ class SubprocessSkillScriptExecutor(ABC):
 
     def _job_in_folder(self, launch: Launch) -> Job:
         interpreter = self._interpreter(launch.path)
-        work_dir = make_work_folder(self.work_root)
-        try:
+        with ExitStack() as undo:
+            work_dir = make_work_folder(self.work_root)
+            undo.callback(remove_folder, work_dir)
+            group = self._control_group()
+            if group is not None:
+                undo.callback(group.close)
             job = self._job(launch, interpreter, work_dir)
-        except BaseException:
-            remove_folder(work_dir)
-            raise
+            undo.pop_all()
         collected = False
 
         def finish(result: ScriptResult) -> ScriptResult:
@@ -175,10 +204,12 @@ class SubprocessSkillScriptExecutor(ABC):
 
         def cleanup() -> None:
             job.cleanup()
+            if group is not None:
+                group.close()
             if not collected:
                 remove_folder(work_dir)
 
-        return replace(job, finish=finish, cleanup=cleanup)
+        return replace(job, command=replace(job.command, group=group), finish=finish, cleanup=cleanup)
 
 
 def _local_file(script: SkillScript) -> Path:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from .findings import MAX_NESTING
 from .frontmatter import MAX_FRONTMATTER_BYTES
 from .header import SkillHeader
+from .headings import find_headings
 from .rules import (
     MAX_COMPATIBILITY_LENGTH,
     MAX_DESCRIPTION_LENGTH,
     MAX_NAME_LENGTH,
     RULES,
-    Rule,
+    SkillRule,
     check_skill_name,
     normalize_skill_name,
     problem,
@@ -31,10 +32,11 @@ __all__ = (
     'RULES',
     'ParsedHead',
     'ParsedSkill',
-    'Rule',
     'SkillHeader',
+    'SkillRule',
     'check_skill_name',
     'decode_body',
+    'find_headings',
     'normalize_skill_name',
     'parse_head',
     'parse_skill_text',

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from .fast import read_simple
 from .findings import Finding, RefusedYaml, UnreadableYaml, Value, shown
-from .repair import repair
 
 __all__ = ('MAX_FRONTMATTER_BYTES', 'Frontmatter', 'Split', 'read_frontmatter', 'split')
 
@@ -143,6 +142,8 @@ def _read(source: str) -> Frontmatter | Finding:
         if not value:
             return Frontmatter({}, findings)
         error = UnreadableYaml('it is a list or plain text', 1)
+    from .repair import repair  # few skills need it
+
     repaired = repair(source)
     if repaired is None:
         message = f"The frontmatter is not made of 'key: value' lines: {error}."

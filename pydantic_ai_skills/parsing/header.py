@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_ai_skills.exceptions import SkillValidationError
 
@@ -16,23 +16,29 @@ from .rules import (
     MAX_DESCRIPTION_LENGTH,
     MAX_NAME_LENGTH,
     check_skill_name,
+    is_simple_name,
     normalize_skill_name,
     shorten_skill_name,
 )
 
-__all__ = ('SkillHeader', 'read_header')
+if TYPE_CHECKING:
+    from .manifest import ToolSpec
+
+__all__ = ('SkillHeader', 'read_header', 'simple_header')
 
 _FLAGS = {
     **dict.fromkeys(('true', 'yes', 'on', '1'), True),
     **dict.fromkeys(('false', 'no', 'off', '0', ''), False),
 }
 
+_MODEL_KEYS = ('model', 'model-settings', 'model_settings')
+_WITH_MEANING = frozenset(('allowed-tools', 'disable-model-invocation', 'tools', 'user-invocable', *_MODEL_KEYS))
+
 # Blanks and commas separate tools, but not within the brackets of `Bash(git add *)`.
 _TOOL = re.compile(r'(?:[^\s,()]++|\((?:[^()]++|\([^()]*+\))*+\)|[()])++')
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SkillHeader:
+class SkillHeader(NamedTuple):
     """What the frontmatter of a `SKILL.md` says about a skill."""
 
     name: str
@@ -47,7 +53,7 @@ class SkillHeader:
     compatibility: str | None = None
     """What the skill needs to run."""
 
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    metadata: Mapping[str, Any] = MappingProxyType({})
     """The entries of the frontmatter's `metadata`, and every other key that has no meaning of its own here.
 
     Values are text, or lists and mappings of text. An entry of `metadata` comes before a key of the same name beside
@@ -62,6 +68,9 @@ class SkillHeader:
 
     user_invocable: bool = True
     """Whether a person may load the skill by its name."""
+
+    tools: tuple[ToolSpec, ...] = ()
+    """The typed tools it declares."""
 
 
 def read_header(
@@ -82,6 +91,7 @@ def read_header(
     description = _description(unread)
     if name is None or description is None:
         return None, unread.findings
+    _ignore_model(unread)
     header = SkillHeader(
         name=name,
         description=description,
@@ -90,10 +100,38 @@ def read_header(
         allowed_tools=_allowed_tools(unread),
         disable_model_invocation=unread.flag('disable-model-invocation', default=False),
         user_invocable=unread.flag('user-invocable', default=True),
+        tools=_tools(unread, name),
         # Last, because it takes all that is left.
         metadata=_metadata(unread),
     )
     return header, unread.findings
+
+
+def simple_header(fields: dict[str, Value], folder_name: str | None) -> SkillHeader | None:
+    """The header for fields that break no rule and hold nothing unusual, or `None`; `fields` is used up.
+
+    It is the short way to what `read_header` gives, which a property test holds it to.
+    """
+    name = fields.pop('name', None)
+    description = fields.pop('description', None)
+    if name != folder_name or type(name) is not str or type(description) is not str or not is_simple_name(name):
+        return None
+    description = description.strip()
+    if not 0 < len(description) <= MAX_DESCRIPTION_LENGTH:
+        return None
+    if not fields:
+        return SkillHeader(name, description, metadata={})
+    if not _WITH_MEANING.isdisjoint(fields):
+        return None
+    license = fields.pop('license', '')
+    compatibility = fields.pop('compatibility', '')
+    metadata = fields.pop('metadata', '') or {}
+    if type(license) is not str or type(compatibility) is not str or type(metadata) is not dict:
+        return None
+    if len(compatibility) > MAX_COMPATIBILITY_LENGTH or not fields.keys().isdisjoint(metadata):
+        return None
+    metadata.update(fields)
+    return SkillHeader(name, description, license.strip() or None, compatibility.strip() or None, metadata)
 
 
 class _Unread:
@@ -208,6 +246,27 @@ def _allowed_tools(unread: _Unread) -> tuple[str, ...]:
         return ()
     # Joined, because YAML cuts `[Bash(ls, pwd), Read]` inside the brackets.
     return tuple(_TOOL.findall(', '.join(texts)))
+
+
+def _tools(unread: _Unread, name: str) -> tuple[ToolSpec, ...]:
+    value = unread.fields.get('tools')
+    # Other programs list names here, or say true or false to them; that stays in the metadata.
+    if not isinstance(value, dict) or not any(isinstance(tool, dict) for tool in value.values()):
+        return ()
+    from .manifest import read_tools  # few skills declare tools
+
+    del unread.fields['tools']
+    tools, findings = read_tools(value, skill=name)
+    for finding in findings:
+        unread.found(finding.code, 'tools', finding.message)
+    return tools
+
+
+def _ignore_model(unread: _Unread) -> None:
+    for key in _MODEL_KEYS:
+        if key in unread.fields:
+            message = f'{key!r} is ignored: which model runs, and how, is for the application to say.'
+            unread.found('model-ignored', key, message)
 
 
 def _metadata(unread: _Unread) -> dict[str, Any]:

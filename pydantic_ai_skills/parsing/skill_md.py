@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from pydantic_ai_skills.exceptions import SkillValidationError
 from pydantic_ai_skills.problems import SkillProblem
 
+from .fast import read_simple
 from .findings import Finding
-from .frontmatter import Split, read_frontmatter, split
-from .header import SkillHeader, read_header
+from .frontmatter import MAX_FRONTMATTER_BYTES, Split, read_frontmatter, split
+from .header import SkillHeader, read_header, simple_header
 from .rules import RULES, problem
 
 __all__ = ('ParsedHead', 'ParsedSkill', 'decode_body', 'parse_head', 'parse_skill_text')
@@ -21,8 +21,7 @@ _NOT_FIRST = 'Blank lines come before the frontmatter. Remove them: other reader
 _BLANK_LINES = re.compile(r'\A(?:[ \t]*\n)+')
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ParsedHead:
+class ParsedHead(NamedTuple):
     """What the first bytes of a `SKILL.md` say."""
 
     header: SkillHeader | None
@@ -68,6 +67,9 @@ def parse_head(data: bytes, *, path: str, folder_name: str | None, validate: boo
         What was parsed. When the frontmatter goes on after `data` that is nothing, and `needs_more` is set: call again
         with more of the file. `MAX_FRONTMATTER_BYTES` are always enough.
     """
+    simple = _parse_simple(data, folder_name)
+    if simple is not None:
+        return simple
     parts = split(data, complete=complete)
     if parts is None:
         return _NEEDS_MORE
@@ -79,6 +81,21 @@ def parse_head(data: bytes, *, path: str, folder_name: str | None, validate: boo
     if parts.first_line > 2:
         problems = (problem('frontmatter-not-first', path, _NOT_FIRST, parts.first_line - 1), *problems)
     return ParsedHead(header=header, problems=problems, body_start=parts.body_start)
+
+
+def _parse_simple(data: bytes, folder_name: str | None) -> ParsedHead | None:
+    """The short way for the head that most skills have, which breaks no rule; or `None`."""
+    if not data.startswith(b'---\n'):
+        return None
+    end = data.find(b'\n---', 3, MAX_FRONTMATTER_BYTES - 1)
+    if end < 0 or data[end + 4 : end + 5] != b'\n':
+        return None
+    try:
+        fields = read_simple(data[4 : end + 1].decode())
+    except UnicodeDecodeError:
+        return None
+    header = simple_header(fields, folder_name) if fields else None
+    return None if header is None else ParsedHead(header, (), end + 5)
 
 
 def parse_skill_text(

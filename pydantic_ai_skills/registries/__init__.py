@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pydantic_ai_skills.registries.combined import CombinedRegistry
     from pydantic_ai_skills.registries.filtered import FilteredRegistry
     from pydantic_ai_skills.registries.git import GitCloneOptions, GitProgress, GitSkillsRegistry
+    from pydantic_ai_skills.registries.packages import PackageSkillsRegistry, SkillPackage
     from pydantic_ai_skills.registries.prefixed import PrefixedRegistry
     from pydantic_ai_skills.registries.renamed import RenamedRegistry
     from pydantic_ai_skills.registries.wrapper import WrapperRegistry
@@ -23,8 +24,10 @@ __all__ = (
     'GitCloneOptions',
     'GitProgress',
     'GitSkillsRegistry',
+    'PackageSkillsRegistry',
     'PrefixedRegistry',
     'RenamedRegistry',
+    'SkillPackage',
     'SkillRegistry',
     'WrapperRegistry',
 )
@@ -38,8 +41,10 @@ __getattr__ = import_lazily(
         'GitCloneOptions': f'{__name__}.git',
         'GitProgress': f'{__name__}.git',
         'GitSkillsRegistry': f'{__name__}.git',
+        'PackageSkillsRegistry': f'{__name__}.packages',
         'PrefixedRegistry': f'{__name__}.prefixed',
         'RenamedRegistry': f'{__name__}.renamed',
+        'SkillPackage': f'{__name__}.packages',
         'WrapperRegistry': f'{__name__}.wrapper',
     },
 )

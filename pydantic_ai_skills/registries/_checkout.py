@@ -89,11 +89,27 @@ class GitSource:
         if self.is_pinned or self.offline:
             return self.ref if self.is_pinned else None
         try:
-            with self.store.workspace() as work:
-                return resolve(self.git, self.ref, repository=new_repository(work), deadline=deadline)
+            return self._ask(deadline)
         except (SkillRegistryError, OSError) as error:
             failures.append(_reason(error))
             return None
+
+    def _ask(self, deadline: Deadline) -> str:
+        with self.store.workspace() as work:
+            return resolve(self.git, self.ref, repository=new_repository(work), deadline=deadline)
+
+    def remote_commit(self) -> str:
+        """The commit the ref is on the server now.
+
+        Raises:
+            SkillRegistryError: The server cannot be asked, or has no such ref.
+        """
+        if self.ref is not None and self.is_pinned:
+            return self.ref
+        try:
+            return self._ask(Deadline(self.timeout))
+        except OSError as error:
+            raise SkillRegistryError(_reason(error)) from None
 
     def _known(self) -> Iterator[str]:
         """The commits the ref was before, which will do if nothing else can be had."""

@@ -19,7 +19,9 @@ VERSION = 1
 WRITTEN_AT = 946_684_800
 """The modification time of every file in the store: one that has another was touched, and is looked at closely."""
 
-_MODES = {False: 0o644, True: 0o755}
+_MODES = {False: stat.S_IFREG | 0o644, True: stat.S_IFREG | 0o755}
+"""The kind and the mode of a file, by whether it can be executed."""
+
 _UNUSABLE = (errno.EEXIST, errno.EILSEQ, errno.EINVAL, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOTDIR)
 """Why a name cannot be used here: too long, or the same as another one on a file system that ignores case."""
 
@@ -69,25 +71,28 @@ class Manifest:
         fields: dict[str, Any] = json.loads(body)
         if fields.pop('version') != VERSION:
             return None
-        files = {path: StoredFile(*file) for path, file in fields.pop('files').items()}
+        stored = fields.pop('files')
+        files = dict(zip(stored, map(StoredFile._make, stored.values()), strict=True))
         return cls(files=files, left_out=tuple(fields.pop('left_out')), **fields)
 
     def is_whole(self, root: Path, *, thorough: bool = False) -> bool:
         """Whether all files are as they were written. Only what looks different is read, unless it is thorough."""
         prefix = f'{root}{os.sep}'
         try:
-            return all(_is_same(f'{prefix}{path}', file, thorough) for path, file in self.files.items())
+            for path, file in self.files.items():
+                status = os.lstat(prefix + path)
+                looks = status.st_mode, status.st_size, status.st_mtime
+                written = _MODES[file.executable], file.size, WRITTEN_AT
+                if (thorough or looks != written) and not _has_its_bytes(prefix + path, status, file):
+                    return False
         except OSError:
             return False
+        return True
 
 
-def _is_same(path: str, file: StoredFile, thorough: bool) -> bool:
-    status = os.lstat(path)
+def _has_its_bytes(path: str, status: os.stat_result, file: StoredFile) -> bool:
     if not stat.S_ISREG(status.st_mode) or status.st_size != file.size:
         return False
-    mode = stat.S_IMODE(status.st_mode)
-    if not thorough and status.st_mtime == WRITTEN_AT and mode == _MODES[file.executable]:
-        return True
     with open(path, 'rb') as opened:
         return hashlib.file_digest(opened, 'sha256').hexdigest() == file.digest
 
@@ -116,7 +121,7 @@ class FileSink:
                 raise
             self.left_out.append(path)
             return
-        os.chmod(target, _MODES[executable])
+        os.chmod(target, stat.S_IMODE(_MODES[executable]))
         os.utime(target, (WRITTEN_AT, WRITTEN_AT))
         self.files[path] = StoredFile(len(data), hashlib.sha256(data).hexdigest(), executable, blob)
 

@@ -18,7 +18,6 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterator
@@ -28,10 +27,11 @@ from typing import Annotated
 
 from pydantic import StringConstraints, TypeAdapter
 
-from pydantic_ai_skills.exceptions import SkillRegistryError, SkillValidationError
+from pydantic_ai_skills.exceptions import SkillRegistryError
 from pydantic_ai_skills.registries._address import is_commit
 from pydantic_ai_skills.registries._locks import LockFile, only_one
 from pydantic_ai_skills.registries._manifest import FileSink, Manifest, blob_hash
+from pydantic_ai_skills.user_cache import default_cache_dir
 
 __all__ = ('Entry', 'SourceStore', 'default_cache_dir', 'prune')
 
@@ -47,25 +47,6 @@ RECENT_SECONDS = 3600
 
 _Commit = Annotated[str, StringConstraints(pattern='^(?:[0-9a-f]{40}|[0-9a-f]{64})$')]
 _REFS = TypeAdapter(dict[str, list[_Commit]])
-
-
-def default_cache_dir() -> Path:
-    """The user's cache folder for this package, where the platform has it."""
-    given = os.environ.get('PYDANTIC_AI_SKILLS_CACHE_DIR')
-    if given:
-        return Path(given).expanduser()
-    try:
-        home = Path.home()
-    except RuntimeError:
-        raise SkillValidationError('This user has no home directory: say where the cache is, as cache_dir=.') from None
-    if sys.platform == 'win32':
-        base = Path(os.environ.get('LOCALAPPDATA') or home / 'AppData' / 'Local')
-    elif sys.platform == 'darwin':
-        base = home / 'Library' / 'Caches'
-    else:
-        given = os.environ.get('XDG_CACHE_HOME', '')
-        base = Path(given) if os.path.isabs(given) else home / '.cache'
-    return base / 'pydantic-ai-skills'
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,13 @@ from pydantic_ai_skills.registries._shown import ShownCheckout
 from pydantic_ai_skills.registries._store import SourceStore, default_cache_dir
 from pydantic_ai_skills.registries._target import TargetFolder
 from pydantic_ai_skills.registries.base import LOCK_FILE, FindingRegistry, failed
-from pydantic_ai_skills.registries.lock import locked_source
+from pydantic_ai_skills.registries.lock import LockedSource, locked_source
 from pydantic_ai_skills.types import FoundSkills, SkillProvenance
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution.base import SkillScriptExecutor
 
-__all__ = ('GitCloneOptions', 'GitProgress', 'GitSkillsRegistry', 'ProgressCallback')
+__all__ = ('GitCloneOptions', 'GitProgress', 'GitSkillsRegistry', 'ProgressCallback', 'default_cache_dir')
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds a fetch may take as a whole."""
@@ -150,7 +150,7 @@ class GitSkillsRegistry(FindingRegistry):
         self.script_executor = script_executor
         sparse = tuple((clone_options or GitCloneOptions()).sparse_paths)
         selection = Selection(path=self.path, max_depth=max_depth, sparse_paths=sparse)
-        cache = Path(cache_dir).expanduser() if cache_dir is not None else default_cache_dir()
+        cache = Path(cache_dir).expanduser().absolute() if cache_dir is not None else default_cache_dir()
         self._source = GitSource(
             git=Git(
                 address=address,
@@ -226,6 +226,22 @@ class GitSkillsRegistry(FindingRegistry):
         self.refresh()
         return written
 
+    def locked_source(self) -> LockedSource:
+        """What the lock file says about it, about the skills below its `path`.
+
+        Raises:
+            SkillRegistryError: It says nothing about it, or cannot be read.
+        """
+        return locked_source(self.lock_file, kind='git', url=self.url, ref=self.ref).beneath(self.path)
+
+    def remote_commit(self) -> str:
+        """Ask the server which commit the ref is now, and fetch nothing.
+
+        Raises:
+            SkillRegistryError: The server cannot be asked, or has no such ref.
+        """
+        return self._source.remote_commit()
+
     def _unlocked(self) -> GitSkillsRegistry:
         other = copy(self)
         other.locked = False
@@ -244,7 +260,7 @@ class GitSkillsRegistry(FindingRegistry):
     def _update(self) -> None:
         """Check out what is wanted now; on failure, note why and keep what there is."""
         try:
-            lock = locked_source(self.lock_file, kind='git', url=self.url, ref=self.ref) if self.locked else None
+            lock = self.locked_source() if self.locked else None
             checkout = self._source.check_out(lock)
         except SkillRegistryError as error:
             self._fail(error)

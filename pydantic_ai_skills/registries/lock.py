@@ -19,18 +19,17 @@ commit = "3f0c…"
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+from pydantic_ai_skills.atomic import replace_file
 from pydantic_ai_skills.exceptions import SkillRegistryError
 from pydantic_ai_skills.types import Skill
 
-__all__ = ('LockedSource', 'locked_source', 'read_lock', 'write_lock')
+__all__ = ('LockedSource', 'locked_source', 'prune_lock', 'quote', 'read_lock', 'write_lock')
 
 VERSION = 1
 HEADER = '# What each fetched skill was when it was last reviewed. Written by `registry.lock()`; keep it in git.\n'
@@ -59,6 +58,11 @@ class LockedSource:
     def key(self) -> tuple[str, str, str]:
         """What tells it from other sources, and where it stands among them."""
         return (self.url, self.ref or '', self.kind)
+
+    def beneath(self, path: str) -> LockedSource:
+        """The same source with those of its skills that are in a folder, or are that folder; all of them for `''`."""
+        inside = {skill: content for skill, content in self.skills.items() if f'{skill}/'.startswith(f'{path}/')}
+        return replace(self, skills=inside) if path else self
 
 
 def read_lock(path: Path) -> list[LockedSource]:
@@ -110,9 +114,34 @@ def write_lock(path: Path, skills: Iterable[Skill[Any]]) -> Path:
         if source.commit == old.commit:
             # Another registry may have locked other skills of the same commit.
             sources[old.key] = replace(source, skills={**old.skills, **source.skills})
-    text = HEADER + f'version = {VERSION}\n' + ''.join(_section(sources[key]) for key in sorted(sources))
-    _replace(path, text)
+    _write(path, sources.values())
     return path
+
+
+def prune_lock(path: Path, keep: Callable[[LockedSource, str], bool]) -> None:
+    """Take out of a lock file the skills that are not to be kept.
+
+    Args:
+        path: The lock file. Without any skill left, it is removed.
+        keep: Called with a source and the folder of a skill in it.
+
+    Raises:
+        SkillRegistryError: The file cannot be read or is no lock file.
+    """
+    left: list[LockedSource] = []
+    for source in read_lock(path):
+        skills = {skill: content for skill, content in source.skills.items() if keep(source, skill)}
+        if skills:
+            left.append(replace(source, skills=skills))
+    if left:
+        _write(path, left)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _write(path: Path, sources: Iterable[LockedSource]) -> None:
+    sections = ''.join(_section(source) for source in sorted(sources, key=lambda source: source.key))
+    replace_file(path, f'{HEADER}version = {VERSION}\n{sections}'.encode())
 
 
 def _parse(document: dict[str, Any]) -> list[LockedSource]:
@@ -132,23 +161,12 @@ def _parse(document: dict[str, Any]) -> list[LockedSource]:
 
 def _section(source: LockedSource) -> str:
     fields = {'kind': source.kind, 'url': source.url, 'ref': source.ref, 'commit': source.commit}
-    lines = [f'{name} = {_quote(value)}' for name, value in fields.items() if value is not None]
-    skills = [f'{_quote(skill)} = {_quote(source.skills[skill])}' for skill in sorted(source.skills)]
+    lines = [f'{name} = {quote(value)}' for name, value in fields.items() if value is not None]
+    skills = [f'{quote(skill)} = {quote(source.skills[skill])}' for skill in sorted(source.skills)]
     return '\n'.join(('', '[[source]]', *lines, '', '[source.skills]', *skills, ''))
 
 
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
+    """A text as TOML has it."""
     # A JSON string is a TOML string, but for DEL, which JSON leaves as it is.
     return json.dumps(text, ensure_ascii=False).replace('\x7f', '\\u007f')
-
-
-def _replace(path: Path, text: str) -> None:
-    descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
-    try:
-        with open(descriptor, 'w', encoding='utf-8', newline='\n') as file:
-            file.write(text)
-        os.chmod(beside, 0o644)
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise

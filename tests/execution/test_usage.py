@@ -141,7 +141,7 @@ def test_a_file_is_read_and_one_that_cannot_be_is_no_mistake(tmp_path: Path) -> 
 def test_a_hostile_script_takes_little_time(name: str, source: str) -> None:
     started = time.monotonic()
     describe_usage(name, source.encode())
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 10
 
 
 @given(name=st.sampled_from(['a.py', 'a.sh', 'a.js', 'x']), source=st.binary() | st.text().map(str.encode))

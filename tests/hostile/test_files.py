@@ -213,7 +213,7 @@ import json, sys, time
 from pydantic_ai_skills.exceptions import SkillResourceLoadError
 from pydantic_ai_skills.files import SkillFolder
 root, secret, seconds = sys.argv[1:]
-skill = SkillFolder(root, ('skills', 's'))
+skill = SkillFolder(root, f'{root}/skills/s')
 seen = {'inside': 0, 'refused': 0, 'escaped': 0}
 start = time.monotonic()
 while (took := time.monotonic() - start) < float(seconds) or (sum(seen.values()) < 25_000 and took < 30):

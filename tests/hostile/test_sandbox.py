@@ -22,6 +22,7 @@ from anyio import to_thread
 from pydantic_ai_skills.exceptions import SandboxUnavailableError
 from pydantic_ai_skills.execution.approval import describe_call
 from pydantic_ai_skills.execution.base import ScriptResult, SkillScriptStoppedError
+from pydantic_ai_skills.execution.cgroup import control_groups
 from pydantic_ai_skills.execution.limits import MIB, ScriptLimits
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
 from pydantic_ai_skills.execution.sandbox import BubblewrapSkillScriptExecutor
@@ -92,16 +93,21 @@ async def test_16_no_grandchild_outlives_the_sandbox(
 
 
 @pytest.mark.parametrize('kind', GRANDCHILDREN)
-async def test_16_without_a_sandbox_only_those_in_a_session_of_their_own_are_left(
-    tmp_path: Path, scoreboard: Scoreboard, mark: str, kind: str
+@pytest.mark.parametrize('grouped', [False, True])
+async def test_16_without_a_sandbox_and_a_control_group_those_in_a_session_of_their_own_are_left(
+    tmp_path: Path, scoreboard: Scoreboard, mark: str, kind: str, grouped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if not grouped:
+        monkeypatch.setattr('pydantic_ai_skills.execution.subprocesses.control_groups', lambda: None)
     source = GRANDCHILDREN[kind].format(mark) + '\nsleep 0.2; echo started'
     script = write_script(tmp_path / 'skill', 'a.sh', f'exec 2>/dev/null\n{source}')
     result, _, _ = await run(LocalSkillScriptExecutor, script)
     left = len(sleepers(mark))
-    scoreboard.record(16, f'local: {kind}', f'{left} left', 'documented')
+    grouped = grouped and control_groups() is not None
+    label = f'local{", with control group" if grouped else ""}: {kind}'
+    scoreboard.record(16, label, f'{left} left', '0' if grouped else 'documented')
     assert result.stdout == 'started\n'
-    assert left == (0 if kind == 'same group' else 1)
+    assert left == (0 if grouped or kind == 'same group' else 1)
 
 
 def tasks() -> int:

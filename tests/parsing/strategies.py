@@ -30,6 +30,9 @@ VALUES = [
     '\'say "hi"\'',
     '""',
     '  padded  ',
+    '[a, b-c , 1.10]',
+    '[a]',
+    '[two words,x/y]',
 ]
 
 # What YAML gives a meaning, in the places where it has one and in others.
@@ -58,6 +61,7 @@ SIMPLE = [
     '',
     *(f'{key}:' for key in KEYS),
     *(f'{key}: {value}' for key in KEYS for value in VALUES),
+    *(f'{key}:\n{indent}- {value}\n{indent}- b' for key in KEYS for indent in ('', '  ') for value in VALUES[::2]),
     *(f'{key}:\n  {inner}: {value}\n  {key}1: b' for key in KEYS for inner in KEYS for value in VALUES[::3]),
 ]
 

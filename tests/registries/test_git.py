@@ -528,3 +528,27 @@ async def test_an_agent_with_all_three_kinds_of_source_follows_the_priority(
     ):
         assert expected in text
     assert sorted(problem.code for problem in toolset.problems) == ['shadowed'] * 3
+
+
+class TestAskingTheServer:
+    def test_it_says_which_commit_a_ref_is_and_fetches_nothing(
+        self, registry: Registries, repository: Repository, cache: Path
+    ):
+        assert registry(ref='main').remote_commit() == repository.head
+        second = repository.commit('second')
+        assert registry().remote_commit() == second
+        assert not list(cache.glob('git-v1/entries/*/*'))
+
+    def test_a_commit_is_what_it_is(self, registry: Registries, server: GitServer):
+        server.stop()
+        assert registry(ref='c' * 40).remote_commit() == 'c' * 40
+
+    def test_what_goes_wrong_is_told(self, registry: Registries, server: GitServer, tmp_path: Path):
+        (tmp_path / 'file').touch()
+        with pytest.raises(SkillRegistryError, match='cannot be written'):
+            registry(cache_dir=tmp_path / 'file').remote_commit()
+        with pytest.raises(SkillRegistryError, match='nothing'):
+            registry(ref='nothing').remote_commit()
+        server.stop()
+        with pytest.raises(SkillRegistryError, match='ls-remote failed'):
+            registry().remote_commit()

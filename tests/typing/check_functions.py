@@ -5,12 +5,25 @@ A line that must be an error carries a suppression, and pyright reports a suppre
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import assert_type
+from typing import Any, assert_type
 
 from pydantic_ai import Agent, RunContext
 
-from pydantic_ai_skills import Skill, SkillsCapability, SkillsToolset, SkillWrapper
+from pydantic_ai_skills import (
+    ScriptFinished,
+    ScriptResult,
+    Skill,
+    SkillClass,
+    SkillEvent,
+    SkillLoaded,
+    SkillsCapability,
+    SkillsToolset,
+    SkillWrapper,
+    resource,
+    tool,
+)
 
 
 @dataclass
@@ -107,3 +120,73 @@ def anything(ctx: RunContext[OtherDeps]) -> int:
 Agent('test', deps_type=Deps, toolsets=[skills, open_skills], capabilities=[SkillsCapability(skills=[typed_skill])])
 Agent('test', deps_type=OtherDeps, toolsets=[open_skills])
 Agent('test', deps_type=OtherDeps, toolsets=[skills])  # pyright: ignore[reportArgumentType, reportCallIssue] - other
+
+
+@skills.on(ScriptFinished)
+async def hear_of_scripts(ctx: RunContext[Deps], event: ScriptFinished) -> None:
+    assert_type(event.result, ScriptResult)
+
+
+@skills.on(SkillEvent)
+def hear_of_all(ctx: RunContext[Deps], event: SkillEvent) -> None: ...
+
+
+@skills.on(SkillLoaded)  # pyright: ignore[reportArgumentType] - an event of another type
+def hear_of_others(ctx: RunContext[Deps], event: ScriptFinished) -> None: ...
+
+
+@skills.on(SkillLoaded)  # pyright: ignore[reportArgumentType] - other dependencies
+def hear_with_others(ctx: RunContext[OtherDeps], event: SkillLoaded) -> None: ...
+
+
+# --- Typed tools --------------------------------------------------------------------------------------------------
+
+
+@bare.tool
+async def right_tool(ctx: RunContext[Deps], number: int) -> str:
+    return ctx.deps.name * number
+
+
+right_tool_call: Callable[[RunContext[Deps], int], Coroutine[Any, Any, str]] = right_tool
+
+
+@bare.tool(requires_approval=True, timeout=5)
+def right_tool_with_options(ctx: RunContext[Deps]) -> str:
+    return ctx.deps.name
+
+
+@bare.tool  # pyright: ignore[reportArgumentType] - other dependencies
+def wrong_tool(ctx: RunContext[OtherDeps]) -> int:
+    return ctx.deps.number
+
+
+@bare.tool_plain
+def plain_tool(number: int) -> int:
+    return number
+
+
+@bare.tool_plain(nothing=1)  # pyright: ignore[reportCallIssue, reportUntypedFunctionDecorator] - no such option
+def wrong_option(number: int) -> int:
+    return number
+
+
+class Typed(SkillClass[Deps]):
+    """Typed."""
+
+    instructions = ''
+
+    @tool
+    def name(self, ctx: RunContext[Deps]) -> str:
+        return ctx.deps.name
+
+    @resource(name='other')
+    def other(self) -> str:
+        return self.name_of()
+
+    def name_of(self) -> str:
+        return ''
+
+
+assert_type(Typed().other(), str)
+SkillsToolset[Deps](skills=[Typed()])
+SkillsToolset[OtherDeps](skills=[Typed()])  # pyright: ignore[reportArgumentType] - other dependencies

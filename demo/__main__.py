@@ -30,7 +30,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from pydantic_ai_skills import SkillsToolset
 
-SKILLS = Path(__file__).parent / 'skills'
+SKILLS = Path(__file__).parent.parent / 'examples/skills'
 QUESTION = 'A marathon is 26.2 miles. How many kilometres is that, to two decimal places?'
 
 BOLD, DIM, BLUE, GREEN, MAGENTA, YELLOW = '1', '2', '34', '32', '35', '33'

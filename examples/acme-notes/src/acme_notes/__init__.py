@@ -1,0 +1,1 @@
+"""Notes in plain text files."""

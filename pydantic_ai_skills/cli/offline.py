@@ -1,0 +1,134 @@
+"""A stand-in for a model, for `chat` without one: it cannot think, but it uses the tools as a model does."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from html import unescape
+from typing import Any
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from pydantic_ai_skills.cli.run import told
+
+__all__ = ('HELP', 'offline_model')
+
+HELP = (
+    'I am a stand-in without a model. Ask for something and I load the skill that fits your words. I also understand: '
+    'list · load NAME · read FILE · run SCRIPT ARGUMENTS'
+)
+
+_ENTRY = re.compile(r'<skill><name>(.*?)</name>(?:<description>(.*?)</description>)?')
+_ITEM = re.compile(r'<(resource|script)>\s*<name>(.*?)</name>')
+_WORD = re.compile(r'\w{3,}')
+_COMMON = frozenset(
+    ('and', 'are', 'can', 'for', 'from', 'how', 'its', 'not', 'the', 'this', 'what', 'when', 'with', 'you')
+)
+PARAGRAPH_CHARS = 300
+"""How much of a skill's instructions is repeated."""
+
+
+def offline_model() -> FunctionModel:
+    """The stand-in."""
+    return FunctionModel(_respond, model_name='offline')
+
+
+def _respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    request = messages[-1]
+    returned = [part for part in request.parts if isinstance(part, ToolReturnPart)]
+    if returned:
+        return _say(_comment(returned[-1]))
+    prompt = next((str(part.content) for part in reversed(request.parts) if isinstance(part, UserPromptPart)), '')
+    return _act(prompt.strip(), messages, info)
+
+
+def _act(prompt: str, messages: Sequence[ModelMessage], info: AgentInfo) -> ModelResponse:
+    """Decide on the tool to call, from the words of the prompt."""
+    word, _, rest = prompt.partition(' ')
+    tools = {tool.name for tool in info.function_tools}
+    skill = _loaded(messages)
+    match word.lower():
+        case 'list' if not rest:
+            return _call(tools, 'list_skills')
+        case 'load' if rest:
+            return _call(tools, 'load_skill', skill_name=rest.strip())
+        case 'read' if rest and skill:
+            return _call(tools, 'read_skill_resource', skill_name=skill, resource_name=rest.strip())
+        case 'run' if rest and skill:
+            script, *arguments = _split(rest)
+            return _call(tools, 'run_skill_script', skill_name=skill, script_name=script, args=arguments or None)
+        case 'read' | 'run' if rest:
+            return _say('Load a skill first: load NAME.')
+        case 'help' if not rest:
+            return _say(HELP)
+        case _:
+            best = _best(prompt, info.instructions or '')
+            return _call(tools, 'load_skill', skill_name=best) if best else _say(f'No skill fits that. {HELP}')
+
+
+def _best(prompt: str, instructions: str) -> str | None:
+    """The skill whose name and description have most words in common with the prompt."""
+    words = _words(prompt)
+    scores: dict[str, int] = {}
+    for name, description in _ENTRY.findall(instructions):
+        common = words & _words(unescape(f'{name} {description}'))
+        scores[unescape(name)] = len(common) + 2 * (name in prompt.lower())
+    best = max(scores, key=lambda name: scores[name], default=None)
+    return best if best is not None and scores[best] else None
+
+
+def _words(text: str) -> set[str]:
+    """The words of a text, without endings that do not matter."""
+    return {re.sub(r'(ing|ed|es|s|e)$', '', word) for word in _WORD.findall(text.lower())} - _COMMON
+
+
+def _loaded(messages: Sequence[ModelMessage]) -> str | None:
+    """The skill that was loaded last."""
+    parts = [part for message in messages for part in message.parts]
+    loaded = [
+        part.tool_call_id
+        for part in parts
+        if isinstance(part, ToolReturnPart) and part.tool_name == 'load_skill' and part.outcome == 'success'
+    ]
+    calls = {part.tool_call_id: part for part in parts if isinstance(part, ToolCallPart)}
+    return str(calls[loaded[-1]].args_as_dict()['skill_name']) if loaded else None
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:  # an odd quote
+        return text.split()
+
+
+def _call(tools: set[str], name: str, **args: Any) -> ModelResponse:
+    if name not in tools:
+        return _say(f'There is no tool {name!r} here: no skill has a use for it.')
+    return ModelResponse(parts=[ToolCallPart(name, args)])
+
+
+def _comment(part: ToolReturnPart) -> str:
+    """Something to say about what a tool returned."""
+    text = told(part)
+    if part.outcome != 'success':
+        return f'That did not work: {text}'
+    if part.tool_name != 'load_skill':
+        return {'run_skill_script': f'The script printed: {text}'}.get(part.tool_name, 'That is what it says.')
+    instructions = text.rpartition('<skill_instructions>')[2].partition('</skill_instructions>')[0].strip()
+    items = _ITEM.findall(text)
+    hints = [f'{"run" if kind == "script" else "read"} {unescape(name)}' for kind, name in items]
+    more = f' Say: {" · ".join(hints[:6])}' if hints else ''
+    return f'Its instructions begin: {instructions[:PARAGRAPH_CHARS]}\n{more.strip()}'.strip()
+
+
+def _say(text: str) -> ModelResponse:
+    return ModelResponse(parts=[TextPart(text)])

@@ -1,0 +1,264 @@
+"""Everything that is written to the terminal.
+
+Skills are text of strangers. Nothing of it reaches the terminal but through `safe`, which leaves no character that
+could move the cursor, change colours or hide text; and nothing of it is read as markup.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from pydantic_ai_skills import SkillProblem
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from pydantic_ai_skills import GitProgress
+
+__all__ = ('Failure', 'Output', 'counted', 'one_line', 'place', 'safe')
+
+MIN_WIDTH = 24
+"""Where a column of a table that may be cut would have less room than this, there are blocks in place of the table."""
+
+GAP = 2
+"""Blanks between the columns of a table."""
+
+PLAIN_WIDTH = 10_000
+"""How wide a line may be where no terminal is: other programs read it, and must not find it cut in two."""
+
+_PLAIN = re.compile(r'[^\n\t\x20-\x7e\xa0-\u024f]')
+_JSON_ESCAPED = re.compile(r'[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]')
+_SEVERITY_STYLES = {'error': 'bold red', 'warning': 'yellow'}
+
+
+class Failure(Exception):
+    """What a person did that cannot be done, or what failed, in a sentence; and the exit status that says so."""
+
+    def __init__(self, message: str, status: int = 2) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def safe(text: str) -> str:
+    """Text that does nothing on a terminal but show: control and format characters are written as escapes."""
+    return _PLAIN.sub(_shown, text.replace('\r\n', '\n'))
+
+
+def _shown(match: re.Match[str]) -> str:
+    character = match[0]
+    if unicodedata.category(character)[0] != 'C' and unicodedata.category(character) not in ('Zl', 'Zp'):
+        return character
+    code = ord(character)
+    return f'\\x{code:02x}' if code < 0x100 else f'\\u{code:04x}' if code < 0x10000 else f'\\U{code:08x}'
+
+
+def one_line(text: str) -> str:
+    """Safe text on one line."""
+    return ' '.join(safe(text).split())
+
+
+def counted(number: int, what: str) -> str:
+    """How many there are of something: `1 skill`, `2 skills`."""
+    return f'{number:,} {what}{"" if number == 1 else "s"}'
+
+
+def place(path: str) -> str:
+    """A path as it is shown: from where one is, if that is shorter."""
+    if not os.path.isabs(path):
+        return path
+    near = os.path.relpath(path)
+    return near if len(near) < len(path) else path
+
+
+class Output:
+    """Where a command writes: text for people, or JSON for programs."""
+
+    def __init__(self, *, as_json: bool = False) -> None:
+        self.as_json = as_json
+
+    @cached_property
+    def console(self) -> Console:
+        """Standard output."""
+        return self._console(sys.stdout)
+
+    @cached_property
+    def errors(self) -> Console:
+        """Standard error."""
+        return self._console(sys.stderr)
+
+    @staticmethod
+    def _console(stream: Any) -> Console:
+        console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        if not console.is_terminal and not os.environ.get('COLUMNS'):
+            console.width = PLAIN_WIDTH
+        return console
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person looks at standard output."""
+        return self.console.is_terminal
+
+    # --- For programs ---------------------------------------------------------------------------------------------
+
+    def data(self, value: object, *, indent: int | None = 2) -> None:
+        """Write JSON. What could do something on a terminal is escaped in it."""
+        text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+        sys.stdout.write(_JSON_ESCAPED.sub(lambda match: f'\\u{ord(match[0]):04x}', text) + '\n')
+        sys.stdout.flush()
+
+    # --- For people -----------------------------------------------------------------------------------------------
+
+    def line(self, *parts: str | tuple[str, str]) -> None:
+        """Write a line of texts, each with a style if it has one. It is wrapped by the terminal, not by us."""
+        self.console.print(_text(parts), soft_wrap=True)
+
+    def note(self, *parts: str | tuple[str, str]) -> None:
+        """Write a line beside the result, to standard error."""
+        self.errors.print(_text(parts), soft_wrap=True)
+
+    def heading(self, text: str) -> None:
+        """Write a heading, with a blank line before it."""
+        self.line()
+        self.line((text, 'bold'))
+
+    def block(self, text: str, style: str = '') -> None:
+        """Write a text of several lines as it is."""
+        self.console.print(Text(safe(text), style=style), soft_wrap=True)
+
+    def fields(self, values: Iterable[tuple[str, str]]) -> None:
+        """Write names and values, one below the other; without those that are empty."""
+        given = [(name, value) for name, value in values if value]
+        width = max((len(name) for name, _ in given), default=0)
+        for name, value in given:
+            self.line((f'{name:<{width}}  ', 'dim'), one_line(value))
+
+    def table(self, columns: Iterable[str], rows: Iterable[Iterable[str]], *, wide: str = '') -> None:
+        """Write a table; in blocks where there is no room for one.
+
+        Args:
+            columns: The headings. One that begins with `>` is for numbers.
+            rows: What is below them.
+            wide: The column that is cut where the terminal is too narrow.
+        """
+        names = [column.removeprefix('>') for column in columns]
+        cleaned = [[one_line(cell) for cell in row] for row in rows]
+        widths = {name: max(map(cell_len, column)) for name, *column in zip(names, *[names], *cleaned, strict=True)}
+        room = self.console.width - sum(width + GAP for name, width in widths.items() if name != wide)
+        if room < (min(widths[wide], MIN_WIDTH) if wide else 0):
+            self._blocks(names, cleaned)
+            return
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False, header_style='dim', padding=(0, GAP, 0, 0))
+        for column, name in zip(columns, names, strict=True):
+            justify = 'right' if column.startswith('>') else 'left'
+            max_width = max(room, MIN_WIDTH) if name == wide else None
+            table.add_column(name, justify=justify, no_wrap=True, overflow='ellipsis', max_width=max_width)
+        for row in cleaned:
+            table.add_row(*map(Text, row))
+        self.console.print(table)
+
+    def _blocks(self, names: list[str], rows: list[list[str]]) -> None:
+        for first, *rest in rows:
+            self.line((first, 'bold'))
+            for name, cell in zip(names[1:], rest, strict=True):
+                if cell:
+                    self.line((f'  {name}: ', 'dim'), cell)
+
+    def markdown(self, text: str) -> None:
+        """Write Markdown as it is meant to look; as it stands where no terminal is."""
+        if not self.is_terminal:
+            self.block(text)
+            return
+        from rich.markdown import Markdown  # takes long to import, as do some others here
+        from rich.segment import Segment, Segments
+
+        # Links are shown, not hidden behind their text. Entities can bring back what was made safe, so the result is
+        # made safe once more.
+        segments = self.console.render(Markdown(safe(text), hyperlinks=False))
+        clean = [Segment(safe(each.text), each.style) for each in segments if not each.control]
+        self.console.print(Segments(clean), end='')
+
+    def problems(self, problems: Iterable[SkillProblem]) -> None:
+        """Write problems with their place, code, message and fix."""
+        for problem in problems:
+            where = one_line(place(problem.path) if problem.line is None else f'{place(problem.path)}:{problem.line}')
+            message, fix = one_line(problem.message), f'  fix: {problem.fix}'
+            if not self.is_terminal:
+                # As it stands: laying out a thousand lines takes longer than finding the problems.
+                sys.stdout.write(f'{where}: {problem.severity} [{problem.code}] {message}\n{fix}\n')
+                continue
+            self.line(
+                (where, 'bold'),
+                ': ',
+                (problem.severity, _SEVERITY_STYLES[problem.severity]),
+                ' ',
+                (f'[{problem.code}]', f'link {problem.url}'),
+                f' {message}',
+            )
+            self.line((fix, 'dim'))
+
+    def fail(self, message: str) -> None:
+        """Write what went wrong."""
+        if self.as_json:
+            self.data({'error': message})
+        else:
+            self.errors.print(Text.assemble(('error: ', 'bold red'), safe(message)), soft_wrap=True)
+
+    # --- Long work ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def progress(self, what: str) -> Generator[Working]:
+        """Show that something is going on, on standard error, if that is a terminal."""
+        if self.as_json or not self.errors.is_terminal:
+            yield Working(None, what)
+            return
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
+
+        columns = (SpinnerColumn(), TextColumn('{task.description}', markup=False), BarColumn(), TaskProgressColumn())
+        with Progress(*columns, console=self.errors, transient=True) as progress:
+            yield Working(progress, what)
+
+
+class Working:
+    """A piece of long work, as it goes on."""
+
+    def __init__(self, progress: Progress | None, what: str) -> None:
+        """Remember it.
+
+        Args:
+            progress: Where it is shown; nowhere if `None`.
+            what: What is going on.
+        """
+        self._what = what
+        self._update = None if progress is None else partial(progress.update, progress.add_task(what, total=None))
+
+    @property
+    def on_step(self) -> Callable[[int, int | None], None] | None:
+        """Takes how far it is, and how far it goes; `None` if nobody looks."""
+        update = self._update
+        return update and (lambda done, total: update(completed=done, total=total))
+
+    @property
+    def on_git(self) -> Callable[[GitProgress], None] | None:
+        """Takes how far a fetch is; `None` if nobody looks."""
+        update = self._update
+        return update and (
+            lambda now: update(completed=now.done, total=now.total, description=f'{self._what}: {now.stage}')
+        )
+
+
+def _text(parts: Iterable[str | tuple[str, str]]) -> Text:
+    return Text.assemble(*(safe(part) if isinstance(part, str) else (safe(part[0]), part[1]) for part in parts))

@@ -1,0 +1,164 @@
+"""`prompt`: exactly what a model is sent, and what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import re
+from dataclasses import dataclass, field
+from html import escape
+from typing import Annotated, Any
+
+import typer
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from pydantic_ai_skills import SkillError, SkillsProject, SkillsToolset, estimate_tokens
+from pydantic_ai_skills.cli.options import (
+    DONE,
+    DirectoryOption,
+    JsonOption,
+    PackagesOption,
+    StandardOption,
+    command,
+    complete_skill_names,
+    find_skill,
+    look_at_toolset,
+)
+from pydantic_ai_skills.cli.output import Output
+
+__all__ = ('prompt',)
+
+MAX_LOADED = 200
+"""How many skills are loaded to see what that costs; with more than that, their instructions are counted."""
+
+
+@dataclass
+class Seen:
+    """What a model was sent."""
+
+    instructions: str = ''
+    tools: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    loaded: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@command
+def prompt(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar='NAME',
+            help='Skills to show as the model gets them when it loads them.',
+            autocompletion=complete_skill_names,
+        ),
+    ] = None,
+    directory: DirectoryOption = None,
+    standard: StandardOption = False,
+    packages: PackagesOption = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Show what the model is sent, and what it costs.
+
+    These are the instructions and the tools as they are sent, and with NAME the text of loaded skills. Tokens are
+    estimates, one for every four bytes.
+    """
+    out = Output(as_json=as_json)
+    toolset = look_at_toolset(directory, standard=standard, packages=packages)
+    wanted = [find_skill(toolset, name).name for name in names or ()]
+    all_names = list(toolset.skills)
+    with out.progress('Loading skills'):
+        seen = asyncio.run(look(toolset, all_names if len(all_names) <= MAX_LOADED else wanted))
+    costs = [
+        {
+            'name': name,
+            'listed': estimate_tokens(_entry(seen.instructions, name)),
+            'loaded': estimate_tokens(seen.loaded[name]) if name in seen.loaded else _instructions_cost(toolset, name),
+        }
+        for name in all_names
+    ]
+    budget = _budget()
+    if as_json:
+        out.data(
+            {
+                'instructions': seen.instructions,
+                'characters': len(seen.instructions),
+                'budget': budget,
+                'tokens': {
+                    'instructions': estimate_tokens(seen.instructions),
+                    'tools': estimate_tokens(json.dumps(seen.tools)),
+                },
+                'tools': seen.tools,
+                'loaded': {name: seen.loaded[name] for name in wanted},
+                'skills': costs,
+            }
+        )
+    else:
+        _show(out, seen, wanted, costs, budget)
+    return DONE
+
+
+async def look(toolset: SkillsToolset[Any], names: list[str]) -> Seen:
+    """Run an agent with a model that notes what it is sent, and that loads some skills."""
+    seen = Seen()
+
+    def note(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        returned = [
+            part
+            for message in messages
+            if isinstance(message, ModelRequest)
+            for part in message.parts
+            if isinstance(part, ToolReturnPart)
+        ]
+        seen.loaded.update({part.tool_call_id: part.model_response_str() for part in returned})
+        if not returned:
+            seen.instructions = info.instructions or ''
+            seen.tools = [
+                {'name': tool.name, 'description': tool.description, 'parameters': tool.parameters_json_schema}
+                for tool in info.function_tools
+            ]
+            if names:
+                calls = (ToolCallPart('load_skill', {'skill_name': name}, tool_call_id=name) for name in names)
+                return ModelResponse(parts=list(calls))
+        return ModelResponse(parts=[TextPart('done')])
+
+    await Agent(FunctionModel(note, model_name='none'), toolsets=[toolset]).run('Hello')
+    return seen
+
+
+def _show(out: Output, seen: Seen, wanted: list[str], costs: list[dict[str, Any]], budget: int | None) -> None:
+    room = f' of {budget:,}' if budget is not None else ''
+    tokens = estimate_tokens(seen.instructions)
+    out.line((f'Instructions: {len(seen.instructions):,}{room} characters, about {tokens:,} tokens', 'bold'))
+    out.block(seen.instructions or '(none, because there are no skills)')
+    out.heading(f'Tools: about {estimate_tokens(json.dumps(seen.tools)):,} tokens')
+    for tool in seen.tools:
+        out.line((tool['name'], 'green'))
+        out.block(str(tool['description']))
+        out.line((json.dumps(tool['parameters'], ensure_ascii=False), 'dim'))
+    for name in wanted:
+        out.heading(f'Loaded {name}: about {estimate_tokens(seen.loaded[name]):,} tokens')
+        out.block(seen.loaded[name])
+    if costs:
+        out.heading('Cost in tokens')
+        rows = ((cost['name'], f'{cost["listed"]:,}', f'{cost["loaded"]:,}') for cost in costs)
+        out.table(('skill', '>always', '>when loaded'), rows)
+
+
+def _entry(instructions: str, name: str) -> str:
+    """What the instructions say about one skill."""
+    match = re.search(rf'<skill><name>{re.escape(escape(name, quote=False))}</name>.*?</skill>', instructions)
+    return match[0] if match else ''
+
+
+def _instructions_cost(toolset: SkillsToolset[Any], name: str) -> int:
+    try:
+        return estimate_tokens(toolset.get_skill(name).content)
+    except SkillError:
+        return 0
+
+
+def _budget() -> int | None:
+    default = inspect.signature(SkillsToolset).parameters['catalog_budget'].default
+    return SkillsProject.find().settings.catalog_budget or default

@@ -1,0 +1,1 @@
+"""What installed Python packages bring for agents, found and read without importing any of it."""

@@ -1,0 +1,127 @@
+"""The public symbols of a module, followed through its imports to the source that defines them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic_ai_skills.exceptions import SkillRegistryError
+
+from .code import Code
+from .comments import comments_by_line
+from .source import ModuleSource, UnusableModule, read_module
+
+if TYPE_CHECKING:
+    import griffe
+
+__all__ = ('MissingExtraError', 'Module', 'Symbol')
+
+MAX_STEPS = 8
+"""How many imports are followed from a name to what it means."""
+
+
+class MissingExtraError(SkillRegistryError, ImportError):
+    """Something that an extra brings is not installed."""
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A public name of a module and what it means."""
+
+    name: str
+    """The name."""
+
+    home: Module
+    """The module that defines it."""
+
+    meaning: griffe.Object
+    """What it is."""
+
+    @property
+    def function(self) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The function it is, if it is one."""
+        return self.home.source.functions.get(self.meaning.lineno or 0) if self.meaning.is_function else None
+
+
+class Module:
+    """A module as static analysis sees it."""
+
+    def __init__(self, source: ModuleSource, code: Code, known: dict[str, Module | None] | None = None) -> None:
+        self.source = source
+        self.code = code
+        self._known = {} if known is None else known
+        self._known[source.name] = self
+
+    @cached_property
+    def analyzed(self) -> griffe.Module:
+        """What griffe makes of it.
+
+        Raises:
+            MissingExtraError: griffe is not installed.
+        """
+        try:
+            import griffe  # an extra
+        except ImportError as error:
+            message = "Modules as skills need griffe: pip install 'pydantic-ai-skills[packages]'."
+            raise MissingExtraError(message) from error
+        return griffe.visit(self.source.name, Path(self.source.file.path), self.source.text)
+
+    @cached_property
+    def comments(self) -> dict[int, str]:
+        """Its comments by line."""
+        return comments_by_line(self.source.text)
+
+    @cached_property
+    def symbols(self) -> list[Symbol]:
+        """Its public symbols: those in `__all__`, else what it defines itself under a public name."""
+        return [symbol for name in self.public_names if (symbol := self.find(name)) is not None]
+
+    @property
+    def submodules(self) -> list[Module]:
+        """The modules among its public symbols, and those of its own package that it imports."""
+        named = (self.source.imports.get(name, f'{self.source.name}.{name}') for name in self.public_names)
+        own = self.source.name.partition('.')[0]
+        names = dict.fromkeys(name for name in (*named, *self.source.submodules) if name.startswith(f'{own}.'))
+        return [module for name in names if name != self.source.name and (module := self._module(name)) is not None]
+
+    @cached_property
+    def public_names(self) -> list[str]:
+        """The names that are meant for others."""
+        exported = self.analyzed.exports
+        if exported is not None:
+            return list(dict.fromkeys(str(name) for name in exported))
+        members = self.analyzed.members.items()
+        return [name for name, member in members if not name.startswith('_') and not member.is_alias]
+
+    def find(self, name: str, steps: int = MAX_STEPS) -> Symbol | None:
+        """What a name of the module means; `None` if its source is not to be found, or it is a module."""
+        member = self.analyzed.members.get(name)
+        if member is not None and not member.is_alias:
+            return Symbol(name, self, member)  # pyright: ignore[reportArgumentType] - it is no alias
+        for path in self._paths(name) if steps else ():
+            home, _, inner = path.rpartition('.')
+            module = self._module(home)
+            found = None if module is None else module.find(inner, steps - 1)
+            if found is not None:
+                return Symbol(name, found.home, found.meaning)
+        return None
+
+    def _paths(self, name: str) -> Iterator[str]:
+        if name in self.source.imports:
+            yield self.source.imports[name]
+        yield from (f'{module}.{name}' for module in self.source.starred)
+
+    def _module(self, name: str) -> Module | None:
+        if name not in self._known:
+            self._known[name] = None
+            try:
+                file = self.code.find(name)
+                if file is not None:
+                    Module(read_module(name, file), self.code, self._known)
+            except UnusableModule:
+                pass
+        return self._known[name]

@@ -1,0 +1,48 @@
+"""Skills that a person loads by name, as in `/name arguments`: the arguments go where the instructions want them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+__all__ = ('fill_in_arguments',)
+
+_NUMBER = r'(?<![\w$\\])\$(\d{1,2})(?![\w]|[.,]\d)'
+_PLACES = re.compile(rf'{_NUMBER}|\$ARGUMENTS\[(\d{{1,3}})\]|\$ARGUMENTS\b')
+_COUNTS_FROM_ZERO = re.compile(_NUMBER.replace(r'\d{1,2}', '0'))
+
+
+def fill_in_arguments(text: str, arguments: str) -> str:
+    """Instructions with the arguments a person gave. Where they have no place for them, they stand at the end.
+
+    `$ARGUMENTS` is all that was written after the name. `$ARGUMENTS[0]` is the first argument, and so is `$0`; in a
+    text that has no `$0`, `$1` is the first. Arguments are cut as a shell does. A place for one that was not given
+    stays, since it may be an amount of money.
+
+    Args:
+        text: The instructions.
+        arguments: What the person wrote after the name.
+    """
+    words = _words(arguments)
+    first = 0 if _COUNTS_FROM_ZERO.search(text) else 1
+    found = False
+
+    def fill(match: re.Match[str]) -> str:
+        nonlocal found
+        number, index = match[1], match[2]
+        position = int(index) if index else int(number) - first if number else None
+        if position is not None and not 0 <= position < len(words):
+            return match[0]
+        found = True
+        return arguments if position is None else words[position]
+
+    filled = _PLACES.sub(fill, text)
+    return filled if found or not arguments.strip() else f'{filled}\n\nARGUMENTS: {arguments}'
+
+
+def _words(arguments: str) -> list[str]:
+    """The arguments one by one; cut at blanks where quotes do not match."""
+    try:
+        return shlex.split(arguments)
+    except ValueError:
+        return arguments.split()

@@ -1,0 +1,76 @@
+"""What can be set right in a `SKILL.md` without a decision that is its author's.
+
+A fix is kept only if the text means the same after it: the same name, description and other fields, the same
+instructions, the problem gone and no new one. So a skill that loads goes on to load as it did.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+
+from .skill_md import ParsedSkill, parse_skill_text
+
+__all__ = ('mend',)
+
+_LEADING_BLANK_LINES = re.compile(r'\A(\ufeff?)(?:[ \t]*(?:\r\n|\n|\r))+(?=---)')
+_OPENING_LINE = re.compile(r'\A\ufeff?---[ \t]*(\r\n|\n|\r)')
+_NAME_LINE = re.compile(r'^name[ \t]*:[^\r\n#\[{]*$', re.MULTILINE)
+_PLAIN_VALUE = re.compile(r"""^([A-Za-z][\w-]*[ \t]*:[ \t]+)(?![\s"'|>\[{&*!#])([^\r\n]*[^\s])""", re.MULTILINE)
+"""A value that stands without quotes on the line of its key."""
+
+
+def mend(text: str, folder_name: str) -> tuple[str, frozenset[str]]:
+    """Set right what can be.
+
+    Args:
+        text: A whole `SKILL.md`.
+        folder_name: The folder it lies in.
+
+    Returns:
+        The text, and the codes of the problems it does not have any more.
+    """
+    mended: set[str] = set()
+    before = parse_skill_text(text, folder_name=folder_name)
+    for code, fix in _FIXES.items():
+        if before.header is None or code not in _codes(before):
+            continue
+        candidate = fix(text, before.header.name)
+        after = parse_skill_text(candidate, folder_name=folder_name)
+        if after[:2] == before[:2] and _codes(after) < _codes(before) and code not in _codes(after):
+            mended |= _codes(before) - _codes(after)
+            text, before = candidate, after
+    return text, frozenset(mended)
+
+
+def _codes(parsed: ParsedSkill) -> set[str]:
+    return {problem.code for problem in parsed.problems}
+
+
+def _without_blank_lines(text: str, name: str) -> str:
+    return _LEADING_BLANK_LINES.sub(r'\1', text)
+
+
+def _with_quotes(text: str, name: str) -> str:
+    """Quote plain values of the frontmatter."""
+    end = text.find('\n---', 3)
+    head, rest = text[:end], text[end:]
+    return _PLAIN_VALUE.sub(lambda line: line[1] + json.dumps(line[2], ensure_ascii=False), head) + rest
+
+
+def _with_name(text: str, name: str) -> str:
+    """The name as it is loaded, on its line or on a new one."""
+    line = f'name: {name}'
+    if _NAME_LINE.search(text):
+        return _NAME_LINE.sub(line, text, count=1)
+    return _OPENING_LINE.sub(lambda opening: f'{opening[0]}{line}{opening[1]}', text)
+
+
+_FIXES: Mapping[str, Callable[[str, str], str]] = {
+    'frontmatter-not-first': _without_blank_lines,
+    'yaml-repaired': _with_quotes,
+    'name-missing': _with_name,
+    'name-invalid': _with_name,
+    'name-too-long': _with_name,
+}

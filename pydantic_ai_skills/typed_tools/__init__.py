@@ -1,0 +1,7 @@
+"""Tools that a skill brings along: declared in its frontmatter, in its `tools.py`, or written in Python."""
+
+from __future__ import annotations
+
+from .offered import SkillTools, TypedTools
+
+__all__ = ('SkillTools', 'TypedTools')

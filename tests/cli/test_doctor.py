@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from pathlib import Path
+
+import pytest
+
+from pydantic_ai_skills import BubblewrapSkillScriptExecutor, user_skills_folder
+from tests.cli.conftest import Cli
+from tests.folders import write, write_skill
+from tests.registries.repositories import Repository
+
+
+def findings(cli: Cli) -> dict[str, tuple[str, str, str]]:
+    done = cli('doctor', '--json')
+    assert (done.status, done.err) == (0, '')
+    return {each['what']: (each['state'], each['found'], each['advice']) for each in done.data['findings']}
+
+
+def test_what_is_there_is_told(cli: Cli, here: Path, tmp_path: Path, repository: Repository):
+    write_skill(tmp_path / 'home/.agents/skills/mine')
+    write_skill(here / 'skills/a')
+    cli('add', '../theirs')
+    found = findings(cli)
+    assert {what: state for what, (state, _, _) in found.items() if what not in ('uv', 'node', 'limit')} == {
+        'Python': 'ok',
+        'system': 'ok',
+        'pydantic-ai-skills': 'ok',
+        'pydantic-ai-slim': 'ok',
+        'pydantic': 'ok',
+        'extra cli': 'ok',
+        'extra git': 'ok',
+        'extra watch': 'ok',
+        'git': 'ok',
+        'bubblewrap': 'ok',
+        'cache': 'ok',
+        'project': 'ok',
+        'skills': 'ok',
+        '../theirs': 'ok',
+        'extra packages': 'ok',
+        str(tmp_path / 'home/.claude/skills'): 'note',
+        '../home/.agents/skills': 'ok',
+        str(user_skills_folder()): 'note',
+    }
+    assert found['skills'][1] == '1 skill, 0 problems'
+    assert found['../theirs'][1] == 'locked'
+
+
+def test_what_is_missing_is_told_with_what_to_do(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch):
+    def version(name: str) -> str:
+        if name == 'watchfiles':
+            raise importlib.metadata.PackageNotFoundError(name)
+        return '1'
+
+    def cannot(path: Path, mode: int) -> bool:
+        return False
+
+    write(
+        here,
+        {
+            'pyproject.toml': '[tool.pydantic-ai-skills]\ndirectories = ["nowhere", "skills"]\n'
+            '[[tool.pydantic-ai-skills.git]]\nurl = "https://nobody.invalid/x"\n',
+            'skills/broken/SKILL.md': 'x',
+        },
+    )
+    monkeypatch.setattr('pydantic_ai_skills.cli.doctor.version', version)
+    monkeypatch.setenv('PATH', os.devnull)
+    monkeypatch.setenv('PYDANTIC_AI_SKILLS_CACHE_DIR', '/proc/nothing')
+    monkeypatch.setattr(os, 'access', cannot)  # root may write anywhere
+    found = findings(cli)
+    assert found['extra watch'][0] == 'missing'
+    assert "pip install 'pydantic-ai-skills[watch]'" in found['extra watch'][2]
+    assert found['git'] == ('missing', 'not on the PATH', 'Needed for skills from git repositories; 2.31 or newer.')
+    assert found['bubblewrap'][0] == 'missing'
+    assert found['cache'][2] == 'It cannot be written. Name another folder in PYDANTIC_AI_SKILLS_CACHE_DIR.'
+    assert found['nowhere'][0] == 'missing'
+    assert found['skills'] == ('note', '0 skills, 1 problem', 'See them with: pydantic-ai-skills validate skills')
+    assert found['https://nobody.invalid/x'][2] == 'Lock it with: pydantic-ai-skills sync'
+
+
+def test_an_empty_folder_is_told_what_to_do(cli: Cli):
+    assert findings(cli)['skills'] == (
+        'missing',
+        'no directory of skills',
+        'Make a skill with: pydantic-ai-skills new NAME',
+    )
+
+
+def test_a_broken_file_is_a_finding(cli: Cli, here: Path):
+    write(here, {'pyproject.toml': 'x'})
+    state, found, advice = findings(cli)['project']
+    assert (state, 'is not valid TOML' in found, advice) == ('note', True, 'Correct the file.')
+
+
+def test_whatever_it_stumbles_over_is_a_finding(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch):
+    write(
+        here,
+        {'pyproject.toml': '[[tool.pydantic-ai-skills.git]]\nurl = "https://nobody.invalid/x"\n', 'skills.lock': 'x'},
+    )
+    monkeypatch.setattr('platform.python_version', lambda: 1 / 0)
+    found = findings(cli)
+    assert 'cannot be read as a lock file' in found['looking'][1]
+
+
+def test_a_program_that_does_not_say_its_version_is_there_all_the_same(
+    cli: Cli, here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (write(tmp_path / 'bin', {'git': 'not a program'}) / 'git').chmod(0o755)
+    monkeypatch.setenv('PATH', str(tmp_path / 'bin'))
+    assert findings(cli)['git'] == ('ok', str(tmp_path / 'bin/git'), '')
+
+
+def test_limits_that_cannot_be_enforced_are_told(cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    class Weak(BubblewrapSkillScriptExecutor):
+        def __init__(self) -> None:
+            super().__init__()
+            self.unenforced = ('memory',)
+            self.seccomp = False
+
+    monkeypatch.setattr('pydantic_ai_skills.cli.doctor.BubblewrapSkillScriptExecutor', Weak)
+    found = findings(cli)
+    assert found['limit'][1] == 'memory cannot be enforced here'
+    assert found['bubblewrap'][1] == 'a sandbox was made, without a filter for system calls'
+
+
+def test_people_read_it_in_sections(cli: Cli):
+    done = cli('doctor')
+    assert (done.status, done.err) == (0, '')
+    assert [line for line in done.out.splitlines() if not line.startswith(' ')] == [
+        'Versions',
+        'Extras',
+        'Programs',
+        'Sandbox',
+        'Cache',
+        'Places',
+    ]
+    assert '          Make a skill with: pydantic-ai-skills new NAME' in done.out

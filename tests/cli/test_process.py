@@ -1,0 +1,334 @@
+"""Each command as people and programs run it: a process of its own, with and without a terminal, home and network.
+
+Each run has a project, a home and a cache of its own. Without network and terminal, commands are started from nothing;
+otherwise they are made by a process that has imported what they need, see `zygote.py`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import pytest
+
+from pydantic_ai_skills import ProjectSource, SkillsProject
+from tests.folders import skill_md, write, write_skill
+from tests.registries.repositories import Repository
+
+COMMAND = [sys.executable, '-m', 'pydantic_ai_skills']
+ESCAPES = re.compile(r'\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\')
+COLUMNS = 30
+ROOT = Path(__file__).parent.parent.parent
+
+Way = Literal['no terminal', 'json', 'narrow', 'no network, read-only home', 'bad input']
+WAYS: tuple[Way, ...] = get_args(Way)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command and what is expected of it."""
+
+    args: list[str]
+    shows: str
+    """What people are shown."""
+    keys: list[str]
+    """What programs are given."""
+    bad: list[str]
+    """How not to call it."""
+    told: str
+    """What is said about that."""
+    status: int = 0
+    bad_status: int = 2
+    offline_status: int | None = None
+    """The exit status without a network and a home that can be written."""
+    offline_shows: str | None = None
+    stdin: str = ''
+
+
+COMMANDS = {
+    'list': Command(['list'], 'units', ['skills', 'problems'], ['list', 'nowhere'], "no directory 'nowhere'"),
+    'show': Command(['show', 'units'], 'Run `convert.sh`', ['name', 'instructions'], ['show', 'x'], "no skill 'x'"),
+    'search': Command(['search', 'miles'], 'units', ['query', 'skills'], ['search', ''], 'Say what to look for'),
+    'validate': Command(
+        ['validate', 'broken'], 'description-missing', ['skills', 'problems', 'fixed'], ['validate', 'x'], "no 'x'", status=1
+    ),
+    'prompt': Command(['prompt', 'units'], '<available_skills>', ['instructions', 'tools'], ['prompt', 'x'], "no skill 'x'"),
+    'run': Command(
+        ['run', 'units', 'convert.sh', '--', '26'], '26 mi', ['command', 'exit_code'], ['run', 'units', 'x'], "no script 'x'"
+    ),
+    'new': Command(['new', 'fresh'], 'Made skills/fresh', ['name', 'files'], ['new', 'Bad Name'], "Use 'bad-name'"),
+    'add': Command(
+        ['add', 'THEIRS', '--path', 'skills/xlsx'],
+        'added xlsx',
+        ['source', 'skills'],
+        ['add', 'nowhere'],
+        'nowhere',
+        bad_status=3,
+        offline_status=3,
+        offline_shows='cannot be written',
+    ),
+    'sync': Command(['sync'], 'pdf', ['sources'], ['sync', 'x'], 'is no source of this project'),
+    'lock': Command(
+        ['lock'],
+        'nothing has changed',
+        ['sources'],
+        ['lock', 'x'],
+        'is no source of this project',
+        offline_status=3,
+        offline_shows='cannot be written',
+    ),
+    'outdated': Command(
+        ['outdated'],
+        'up to date',
+        ['sources'],
+        ['outdated', 'x'],
+        'is no source',
+        offline_status=3,
+        offline_shows='cannot be written',
+    ),
+    'remove': Command(['remove', 'pdf'], 'removed', ['removed', 'skills'], ['remove', 'x'], 'is no source'),
+    'chat': Command(
+        ['chat'],
+        'The script printed: 26 mi',
+        ['kind'],
+        ['chat', '--model', 'nobody:x', 'hi'],
+        'Unknown model',
+        stdin='convert miles\nrun convert.sh 26\n',
+    ),
+    'doctor': Command(['doctor'], 'Sandbox', ['findings'], ['doctor', 'x'], 'unexpected extra argument'),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def text(self) -> str:
+        return ESCAPES.sub('', self.out + self.err)
+
+
+@dataclass
+class Bench:
+    """Places to run commands in, and the runs."""
+
+    root: Path
+    pool: ThreadPoolExecutor
+    zygote: Zygote
+    runs: dict[tuple[str, Way], Future[Done]] = field(default_factory=dict[tuple[str, Way], 'Future[Done]'])
+
+    def start(self, name: str, way: Way) -> None:
+        self.runs[name, way] = self.pool.submit(self._run, name, way)
+
+    def _run(self, name: str, way: Way) -> Done:
+        case = COMMANDS[name]
+        place = self.root / f'{name}-{WAYS.index(way)}'
+        for part in ('app', 'home'):
+            shutil.copytree(self.root / 'template' / part, place / part, symlinks=True)
+        args = case.bad if way == 'bad input' else case.args
+        args = [str(self.root / 'theirs') if arg == 'THEIRS' else arg for arg in args]
+        if way == 'json':
+            args.insert(1, '--json')
+        env = {'HOME': str(place / 'home'), 'PATH': os.environ['PATH'], 'TERM': 'xterm'}
+        if way == 'narrow':
+            return self.zygote.on_terminal(args, place / 'app', env, case.stdin)
+        if way != 'no network, read-only home':
+            return self.zygote.on_pipes(args, place / 'app', env, case.stdin)
+        home = str(place / 'home')
+        command = ['bwrap', '--dev-bind', '/', '/', '--ro-bind', home, home, '--unshare-net', '--', *COMMAND, *args]
+        done = subprocess.run(
+            command,
+            cwd=place / 'app',
+            env=env,
+            input=case.stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+
+class Zygote:
+    """A process that becomes commands, one after the other."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        self._socket.settimeout(120)  # a command that hangs fails its test, and does not hold the others
+        self._lock = threading.Lock()
+        command = [sys.executable, '-m', 'tests.cli.zygote', str(theirs.fileno())]
+        self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd=ROOT)
+        theirs.close()
+
+    def close(self) -> None:
+        self._socket.close()
+        self._process.wait(60)
+
+    def become(self, args: list[str], cwd: Path, env: dict[str, str], descriptors: list[int]) -> int:
+        request = json.dumps({'args': args, 'cwd': str(cwd), 'env': env}).encode()
+        with self._lock:
+            socket.send_fds(self._socket, [request], descriptors)
+            return int(self._socket.recv(100))
+
+    def on_pipes(self, args: list[str], cwd: Path, env: dict[str, str], stdin: str) -> Done:
+        """Run a command without a terminal."""
+        with tempfile.TemporaryFile('w+') as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            given.write(stdin)
+            given.seek(0)
+            status = self.become(args, cwd, env, [given.fileno(), out.fileno(), err.fileno()])
+            out.seek(0)
+            err.seek(0)
+            return Done(status, out.read().decode(), err.read().decode())
+
+    def on_terminal(self, args: list[str], cwd: Path, env: dict[str, str], stdin: str) -> Done:
+        """Run a command on a terminal of a few columns."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack('HHHH', 24, COLUMNS, 0, 0))
+        written: list[bytes] = []
+        reader = threading.Thread(target=_read_all, args=(ours, written))
+        reader.start()
+        os.write(ours, f'{stdin}\n'.encode())
+        status = self.become(args, cwd, env, [theirs, theirs, theirs])
+        os.close(theirs)
+        reader.join()
+        os.close(ours)
+        return Done(status, b''.join(written).decode().replace('\r\n', '\n'), '')
+
+
+def _read_all(terminal: int, written: list[bytes], after: bytes = b'', say: bytes = b'') -> None:
+    """Read what is written to a terminal, and say something once it is asked for."""
+    try:
+        while chunk := os.read(terminal, 65536):
+            written.append(chunk)
+            if say and after in b''.join(written):
+                os.write(terminal, say)
+                say = b''
+    except OSError:  # how Linux says that nobody is at the other end any more
+        pass
+
+
+@pytest.fixture(scope='module')
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    root = tmp_path_factory.mktemp('cli')
+    app, home = root / 'template/app', root / 'template/home'
+    write(
+        app,
+        {'.git/HEAD': '', 'pyproject.toml': '[project]\nname = "app"\n', 'broken/x/SKILL.md': '---\nname: x\n---\n'},
+    )
+    write_skill(
+        app / 'skills/units',
+        'Converts miles. Use for lengths.',
+        'Run `convert.sh` with a number.',
+        files={'convert.sh': 'echo "$1 mi"', 'units.md': 'mi'},
+    )
+    write(app, {'skills/evil/SKILL.md': skill_md('evil', '"\\e[2J\\e]0;x\\a [bold]text[/]"')})
+    home.mkdir()
+    theirs = Repository.create(root / 'theirs')
+    theirs.skill('pdf', 'Fills in forms.')
+    theirs.skill('xlsx', 'Reads sheets.')
+    theirs.commit('first')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv('HOME', str(home))
+        patch.delenv('PYDANTIC_AI_SKILLS_CACHE_DIR', raising=False)
+        patch.delenv('XDG_CACHE_HOME', raising=False)
+        SkillsProject(app).add(ProjectSource(url=str(theirs.path), path='skills/pdf', allow=('file',)))
+    zygote = Zygote()
+    with ThreadPoolExecutor(2) as pool:
+        bench = Bench(root, pool, zygote)
+        for name in COMMANDS:
+            for way in WAYS:
+                bench.start(name, way)
+        yield bench
+    zygote.close()
+
+
+def the(bench: Bench, name: str, way: Way) -> Done:
+    done = bench.runs[name, way].result()
+    assert 'Traceback' not in done.out + done.err, done
+    return done
+
+
+commands = pytest.mark.parametrize('name', COMMANDS)
+
+
+@commands
+def test_without_a_terminal_it_writes_plain_text(bench: Bench, name: str):
+    done = the(bench, name, 'no terminal')
+    assert done.status == COMMANDS[name].status, done
+    assert COMMANDS[name].shows in done.out
+    assert '\x1b' not in done.out + done.err
+
+
+@commands
+def test_programs_get_json_and_nothing_else(bench: Bench, name: str):
+    done = the(bench, name, 'json')
+    assert done.status == COMMANDS[name].status, done
+    value: Any = json.loads(done.out.splitlines()[0] if name == 'chat' else done.out)
+    assert set(COMMANDS[name].keys) <= set(value)
+    assert done.err == ''
+
+
+@commands
+def test_on_a_narrow_terminal_everything_is_there(bench: Bench, name: str):
+    done = the(bench, name, 'narrow')
+    assert done.status == COMMANDS[name].status, done
+    shown = ' '.join(done.text.split())
+    assert COMMANDS[name].shows.split()[0] in shown
+    assert '\x1b[2J' not in done.out  # what a skill would do to the terminal
+    assert '\x1b]0;' not in done.out
+
+
+@commands
+def test_with_a_home_that_cannot_be_written_and_no_network(bench: Bench, name: str):
+    case = COMMANDS[name]
+    done = the(bench, name, 'no network, read-only home')
+    assert done.status == (case.status if case.offline_status is None else case.offline_status), done
+    assert (case.offline_shows or case.shows) in done.out + done.err
+
+
+@commands
+def test_bad_input_is_told_in_a_few_lines(bench: Bench, name: str):
+    done = the(bench, name, 'bad input')
+    assert done.status == COMMANDS[name].bad_status, done
+    assert COMMANDS[name].told in done.err
+    assert len(done.err.splitlines()) <= 4
+    assert done.out == ''
+
+
+def test_an_interrupt_ends_a_conversation(bench: Bench):
+    for run in bench.runs.values():
+        run.result()
+    ours, theirs = pty.openpty()
+    written: list[bytes] = []
+    reader = threading.Thread(target=_read_all, args=(ours, written, b'> ', b'\x03'))
+    reader.start()
+    env = {'HOME': str(bench.root / 'template/home'), 'PATH': os.environ['PATH'], 'TERM': 'xterm'}
+    status = bench.zygote.become(['chat'], bench.root / 'template/app', env, [theirs, theirs, theirs])
+    os.close(theirs)
+    reader.join()
+    os.close(ours)
+    assert (status, b'Traceback' in b''.join(written)) == (130, False)
+
+
+def test_every_command_is_run(bench: Bench):
+    from pydantic_ai_skills.cli.app import COMMANDS as there_are
+
+    assert set(COMMANDS) == set(there_are)

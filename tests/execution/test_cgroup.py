@@ -1,0 +1,215 @@
+"""Control groups: real ones where this process may make them, folders that look like one everywhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from anyio import to_thread
+
+from pydantic_ai_skills import ScriptLimits, SkillScriptExecutionError
+from pydantic_ai_skills.execution import cgroup
+from pydantic_ai_skills.execution.base import SkillScriptStoppedError
+from pydantic_ai_skills.execution.cgroup import PREFIX, ControlGroup, control_groups, own_group
+from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
+from pydantic_ai_skills.execution.sandbox import BubblewrapSkillScriptExecutor
+
+from .conftest import MakeScript
+
+CONTROL_GROUPS = 'pydantic_ai_skills.execution.subprocesses.control_groups'
+EXECUTORS = [LocalSkillScriptExecutor, BubblewrapSkillScriptExecutor]
+MakeExecutor = type[LocalSkillScriptExecutor | BubblewrapSkillScriptExecutor]
+
+
+@pytest.fixture
+def parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which a new one has the files of a control group, as in the kernel's file system."""
+    mkdir = Path.mkdir
+
+    def make(path: Path, *args: Any, **options: Any) -> None:
+        mkdir(path, *args, **options)
+        if path.parent == parent:
+            (path / 'pids.max').write_text('max\n')
+            (path / 'cgroup.procs').touch()
+            (path / 'tasks').touch()
+
+    parent = tmp_path / 'group'
+    parent.mkdir()
+    (parent / 'tasks').touch()
+    monkeypatch.setattr(Path, 'mkdir', make)
+    return parent
+
+
+def only_group(parent: Path) -> Path:
+    (group,) = (path for path in parent.iterdir() if path.is_dir())
+    return group
+
+
+def test_a_group_caps_its_tasks_and_forbids_new_ones_before_it_kills(parent: Path) -> None:
+    group = ControlGroup(parent, 9)
+    folder = only_group(parent)
+    assert (folder / 'pids.max').read_text().startswith('9')
+    process = subprocess.Popen(['sleep', '30'])
+    (folder / 'cgroup.procs').write_text(f'{process.pid}\n')
+    group.kill()
+    assert process.wait() == -9
+    assert (folder / 'pids.max').read_text().startswith('0')
+
+
+def test_this_process_and_those_of_other_namespaces_are_left_alone(parent: Path) -> None:
+    group = ControlGroup(parent, 9)
+    members = only_group(parent) / 'cgroup.procs'
+    members.write_text(f'0\n{os.getpid()}\n')
+    group.kill()  # a signal to either would have ended this test
+    assert members.read_text() == f'0\n{os.getpid()}\n'
+
+
+def test_a_thread_goes_back_whatever_happens_in_the_group(parent: Path) -> None:
+    group = ControlGroup(parent, 9)
+
+    def fail() -> None:
+        assert (only_group(parent) / 'tasks').read_text() == '0'
+        assert (parent / 'tasks').read_text() == ''
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError), group.entered():
+        fail()
+    assert (parent / 'tasks').read_text() == '0'
+
+
+def test_a_group_that_cannot_be_made_is_an_error_that_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(SkillScriptExecutionError, match='No control group could be made for a script: .*pids.max'):
+        ControlGroup(tmp_path, 9)  # no file appears in a plain folder
+    assert list(tmp_path.iterdir()) == []
+
+
+MOUNTS = (
+    '30 25 0:26 / /proc rw - proc proc rw\n'
+    '31 25 0:27 / /cg/memory rw - cgroup cgroup rw,memory\n'
+    '32 25 0:28 /ours /cg/pids rw,nosuid shared:9 - cgroup cgroup rw,cpu,pids\n'
+    '33 25 0:29 / /cg/unified rw - cgroup2 cgroup2 rw\n'
+)
+
+
+@pytest.mark.parametrize(
+    ('groups', 'folder'),
+    [
+        ('5:memory:/m\n4:cpu,pids:/ours/deep\n0::/unified\n', Path('/cg/pids/deep')),
+        ('0::/unified/deep\n', None),  # only the second version
+        ('5:memory:/m\n', None),
+    ],
+)
+def test_the_group_of_this_process_is_found(tmp_path: Path, groups: str, folder: Path | None) -> None:
+    memberships, mounts = tmp_path / 'cgroup', tmp_path / 'mountinfo'
+    memberships.write_text(groups)
+    mounts.write_text(MOUNTS)
+    assert own_group(memberships, mounts) == folder
+    mounts.write_text('')
+    assert own_group(memberships, mounts) is None
+    assert own_group(tmp_path / 'missing', mounts) is None
+
+
+def test_there_are_none_outside_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, 'platform', 'darwin')
+    assert own_group() is None
+
+
+def look_again(monkeypatch: pytest.MonkeyPatch, parent: Path | None) -> Path | None:
+    monkeypatch.setattr(cgroup, 'own_group', lambda: parent)
+    return control_groups.__wrapped__()
+
+
+def test_whether_groups_can_be_made_and_entered_is_tried(
+    parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert look_again(monkeypatch, parent) == parent
+    (parent / 'tasks').unlink()
+    assert look_again(monkeypatch, parent) is None
+    assert look_again(monkeypatch, tmp_path / 'missing') is None
+    assert look_again(monkeypatch, None) is None
+
+
+def test_groups_of_processes_that_were_killed_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = subprocess.Popen(['true'])
+    ended.wait()
+    (tmp_path / f'{PREFIX}{ended.pid}-1').mkdir()
+    (tmp_path / f'{PREFIX}{os.getpid()}-1').mkdir()
+    assert look_again(monkeypatch, tmp_path) is None
+    assert [folder.name for folder in tmp_path.iterdir()] == [f'{PREFIX}{os.getpid()}-1']
+
+
+@pytest.mark.parametrize('make', EXECUTORS)
+async def test_a_script_is_born_in_a_group_of_its_own(
+    make: MakeExecutor, make_script: MakeScript, parent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CONTROL_GROUPS, lambda: parent)
+    executor = await to_thread.run_sync(lambda: make(limits=ScriptLimits(processes=5)))
+    result = await executor.run(make_script('a.sh', 'echo done'))
+    assert result.stdout == 'done\n'
+    group = only_group(parent)
+    assert group.name.startswith(f'{PREFIX}{os.getpid()}-')
+    assert ((group / 'tasks').read_text(), (parent / 'tasks').read_text()) == ('0', '0')
+    assert (group / 'pids.max').read_text() == '08x\n'  # 48, then 0, on top of what our file held
+
+
+@pytest.mark.parametrize('make', EXECUTORS)
+async def test_without_a_limit_on_processes_there_is_no_group(
+    make: MakeExecutor, make_script: MakeScript, parent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CONTROL_GROUPS, lambda: parent)
+    executor = await to_thread.run_sync(lambda: make(limits=ScriptLimits(processes=None)))
+    assert (await executor.run(make_script('a.sh', 'echo done'))).stdout == 'done\n'
+    assert [path.name for path in parent.iterdir()] == ['tasks']
+
+
+async def test_the_group_of_a_script_that_cannot_be_started_is_closed(
+    make_script: MakeScript, parent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CONTROL_GROUPS, lambda: parent)
+    monkeypatch.setattr('pydantic_ai_skills.execution.local.limits_prefix', Mock(side_effect=RuntimeError('no')))
+    with pytest.raises(RuntimeError, match='no'):
+        await LocalSkillScriptExecutor().run(make_script('a.sh', 'echo done'))
+    assert (only_group(parent) / 'pids.max').read_text().startswith('0')
+
+
+@pytest.mark.parametrize('make', EXECUTORS)
+async def test_where_there_are_no_groups_a_script_is_stopped_all_the_same(
+    make: MakeExecutor, make_script: MakeScript, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CONTROL_GROUPS, lambda: None)
+    executor = await to_thread.run_sync(lambda: make(limits=ScriptLimits(processes=5)))
+    with pytest.raises(SkillScriptStoppedError, match='it started more than 5 processes'):
+        await executor.run(make_script('a.sh', 'for i in 1 2 3 4 5 6 7; do sleep 9 & done; wait'))
+
+
+def test_an_executor_says_which_limits_it_only_watches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    local, sandbox = LocalSkillScriptExecutor(), BubblewrapSkillScriptExecutor()
+    for user, groups, by_local, by_sandbox in [
+        (0, None, ('memory', 'processes', 'work_folder'), ('memory', 'processes', 'work_folder')),
+        (0, tmp_path, ('memory', 'work_folder'), ('memory', 'work_folder')),
+        (1000, None, ('memory', 'processes', 'work_folder'), ('memory', 'work_folder')),
+    ]:
+        monkeypatch.setattr(CONTROL_GROUPS, Mock(return_value=groups))
+        monkeypatch.setattr(os, 'getuid', Mock(return_value=user))
+        assert (local.watched, sandbox.watched) == (by_local, by_sandbox)
+    limits = ScriptLimits(memory=None, work_folder=None)
+    assert LocalSkillScriptExecutor(limits=limits).watched == ('processes',)
+    monkeypatch.setattr('pydantic_ai_skills.execution.limits.can_watch', Mock(return_value=False))
+    elsewhere = LocalSkillScriptExecutor()
+    assert (elsewhere.watched, elsewhere.unenforced) == ((), ('memory', 'processes', 'work_folder'))
+
+
+@pytest.mark.skipif(control_groups() is None, reason='This user may not make control groups.')
+@pytest.mark.parametrize('make', EXECUTORS)
+async def test_a_real_group_is_gone_after_the_run(make: MakeExecutor, make_script: MakeScript) -> None:
+    script = make_script('a.sh', 'cat /proc/self/cgroup; setsid sleep 30 > /dev/null 2>&1 &')
+    result = await (await to_thread.run_sync(make)).run(script)
+    assert 'pids:/' in result.stdout
+    groups = control_groups()
+    assert groups is not None
+    assert list(groups.glob(f'{PREFIX}{os.getpid()}-*')) == []

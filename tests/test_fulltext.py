@@ -1,0 +1,115 @@
+"""Searching skills by their words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pydantic_ai_skills import FullTextRanker, Skill, SkillError
+from pydantic_ai_skills.fulltext import MAX_RANKED
+
+SKILLS = [
+    Skill('pdf-forms', 'Fill in PDF forms. Use for tax and insurance papers.', '# Finding the fields'),
+    Skill('pdf-merge', 'Merge several PDF files into one.', '# Order of pages'),
+    Skill('csv-report', 'Summarize tables as charts.', '# Grouping rows', metadata={'tags': ['finance', 'excel']}),
+    Skill('k8s-deploy', 'Deploy containers to Kubernetes clusters.', '# Rollbacks', metadata={'category': 'devops'}),
+    Skill('haiku', 'Write short poems.', '# Syllables', metadata={'keywords': 'poetry, verse', 'tags': 7}),
+    Skill('wörter', 'Übersetzt Wörter. 翻译文档。', ''),
+]
+
+
+@pytest.fixture(scope='module')
+def ranker() -> FullTextRanker:
+    ranker = FullTextRanker()
+    ranker.update(SKILLS, ())
+    return ranker
+
+
+@pytest.mark.parametrize(
+    ('query', 'first'),
+    [
+        ('tax papers', 'pdf-forms'),
+        ('combine or merge my pdf files please', 'pdf-merge'),
+        ('merging', 'pdf-merge'),
+        ('kubernets', 'k8s-deploy'),
+        ('kube', 'k8s-deploy'),
+        ('devops', 'k8s-deploy'),
+        ('rollback', 'k8s-deploy'),
+        ('finance', 'csv-report'),
+        ('poetry', 'haiku'),
+        ('syllable', 'haiku'),
+        ('7', 'haiku'),
+        ('csvreport', 'csv-report'),
+        ('worter', 'wörter'),
+        ('文档', 'wörter'),
+        ('the skill for my poems', 'haiku'),
+        ('!?', None),
+        ('quantum', None),
+        ('"pdf', 'pdf-merge'),
+        ('merge AND NOT (pdf', 'pdf-merge'),
+        ('words: x OR y*', None),
+    ],
+)
+def test_the_best_skill_comes_first(ranker: FullTextRanker, query: str, first: str | None):
+    assert next(iter(ranker.rank(query, 10)), None) == first
+
+
+def test_a_name_counts_more_than_a_description():
+    ranker = FullTextRanker()
+    ranker.update([Skill('other', 'About release notes.', ''), Skill('release-notes', 'About changes made.', '')], ())
+    assert ranker.rank('release notes', 5) == ['release-notes', 'other']
+
+
+def test_skills_that_fit_alike_are_sorted_by_name(ranker: FullTextRanker):
+    ranker = FullTextRanker()
+    ranker.update([Skill(name, 'Same words.', '') for name in ('c', 'a', 'b')], ())
+    assert ranker.rank('words', 2) == ['a', 'b']
+
+
+def test_a_frequent_word_adds_to_the_rank_of_what_rare_ones_choose():
+    ranker = FullTextRanker()
+    filler = [Skill(f'filler-{number:05}', 'Handles invoices.', '') for number in range(MAX_RANKED + 1)]
+    skills = [Skill('a-rare', 'Handles zebras.', ''), Skill('b-both', 'Handles zebras, invoices.', '')]
+    ranker.update([*filler, *skills], ())
+    assert ranker.rank('zebra invoice', 5) == ['b-both', 'a-rare']
+    assert len(ranker.rank('invoice', 5)) == 5
+
+
+def test_the_closest_names_are_those_that_are_written_alike(ranker: FullTextRanker):
+    assert next(iter(ranker.close_to('pdf-form'))) == 'pdf-forms'
+    assert next(iter(ranker.close_to('pdf_mreg'))) == 'pdf-merge'
+    assert list(ranker.close_to('zzz')) == []
+
+
+def test_without_full_text_search_in_sqlite_there_is_a_clear_error(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr('pydantic_ai_skills.fulltext._SCHEMA', 'CREATE VIRTUAL TABLE texts USING fts55(words)')
+    with pytest.raises(SkillError, match=r'SQLite here has no FTS5 \(no such module: fts55\)'):
+        FullTextRanker()
+
+
+VERSIONS = st.dictionaries(
+    st.sampled_from(['alpha', 'beta-test', 'gamma', 'delta']),
+    st.lists(st.sampled_from(['red', 'reds', 'green', 'blue', 'table', 'a']), min_size=1, max_size=4).map(' '.join),
+)
+
+
+@settings(max_examples=50)
+@given(st.lists(VERSIONS, min_size=2, max_size=5))
+def test_an_index_that_was_updated_answers_like_a_new_one(versions: list[dict[str, str]]):
+    updated = FullTextRanker()
+    before: dict[str, Skill[Any]] = {}
+    for version in versions:
+        skills = {
+            name: before[name] if name in before and before[name].description == text else Skill(name, text, '')
+            for name, text in version.items()
+        }
+        changed = [skill for name, skill in skills.items() if before.get(name) is not skill]
+        updated.update(changed, before.keys() - skills.keys())
+        before = skills
+    new = FullTextRanker()
+    new.update(list(before.values()), ())
+    for query in ('red', 'green blue', 'tabl', 'gren', 'beta', 'a', 'test table'):
+        assert updated.rank(query, 3) == new.rank(query, 3)

@@ -1,0 +1,265 @@
+"""Agents from YAML files, with skills from directories and git, executors and policies."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyio import to_thread
+from inline_snapshot import snapshot
+from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai.agent.spec import AgentSpec
+
+from pydantic_ai_skills import (
+    BubblewrapSkillScriptExecutor,
+    LocalSkillScriptExecutor,
+    SkillsCapability,
+    SkillScriptExecutor,
+    SkillsToolset,
+    SkillValidationError,
+    WorkspaceSkillScriptExecutor,
+)
+from tests.conversations import Call, ScriptedModel, write_skill
+from tests.registries.repositories import GitServer, Repository
+
+pytestmark = pytest.mark.anyio
+
+GO: Call = ('run_skill_script', {'skill_name': 'local', 'script_name': 'go'})
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_skill(tmp_path / 'skills', 'local', files={'scripts/go.py': 'import os; print("ran", os.environ.get("KEY"))'})
+    return tmp_path
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[GitServer]:
+    repository = Repository.create(tmp_path / 'repos' / 'acme')
+    for name in ('pdf', 'excel', 'slides'):
+        repository.skill(name, files={'scripts/go.py': 'print("from git")'})
+    repository.commit('first')
+    server = GitServer(repository.path.parent)
+    yield server
+    server.stop()
+
+
+def load_agent(folder: Path, text: str) -> Agent[None, Any]:
+    file = folder / 'agent.yaml'
+    file.write_text(text)
+    return Agent.from_file(file, custom_capability_types=[SkillsCapability], output_type=[str, DeferredToolRequests])
+
+
+def toolset_of(agent: Agent[None, Any]) -> SkillsToolset[Any]:
+    found: list[SkillsToolset[Any]] = []
+    for toolset in agent.toolsets:
+        toolset.apply(lambda leaf: found.append(leaf) if isinstance(leaf, SkillsToolset) else None)
+    (toolset,) = found
+    return toolset
+
+
+async def results(agent: Agent[None, Any], *calls: Call) -> list[tuple[str, str, Any]]:
+    script = ScriptedModel(calls=calls)
+    with agent.override(model=script.model):
+        await agent.run('Go.')
+    return script.results
+
+
+async def test_a_file_names_directories_registries_an_executor_and_a_policy(folder: Path, server: GitServer):
+    text = f"""\
+model: test
+capabilities:
+  - SkillsCapability:
+      directories:
+        - ./skills
+        - path: ./more
+          max_depth: 1
+      registries:
+        - git: {server.url}/acme
+          ref: main
+          only: [pdf, excel]
+          prefix: acme-
+          rename: {{sheets: acme-excel}}
+          allowed_protocols: [http]
+          cache_dir: ./cache
+      script_executor: {{bubblewrap: {{timeout: 20, limits: {{output: 1000}}}}}}
+      script_policy: allow
+"""
+    write_skill(folder / 'more', 'near')
+    write_skill(folder / 'more/deep/er', 'far')
+    agent = await to_thread.run_sync(load_agent, folder, text)
+    await toolset_of(agent).load()
+    assert sorted(toolset_of(agent).skills) == ['acme-pdf', 'local', 'near', 'sheets']
+    remote: Call = ('run_skill_script', {'skill_name': 'acme-pdf', 'script_name': 'go'})
+    assert await results(agent, GO, remote) == [
+        ('run_skill_script', 'success', 'ran None\n'),
+        ('run_skill_script', 'success', 'from git\n'),
+    ]
+    executor = toolset_of(agent).skills['acme-pdf'].scripts[0].executor
+    assert isinstance(executor, BubblewrapSkillScriptExecutor)
+    assert (executor.limits.wall_time, executor.limits.output) == (20, 1000)
+
+
+@pytest.mark.parametrize(('policy', 'outcome'), [('allow', 'success'), ('deny', 'failed')])
+async def test_the_policy_decides(folder: Path, policy: str, outcome: str):
+    text = f'{{model: test, capabilities: [SkillsCapability: {{directories: ./skills, script_policy: {policy}}}]}}'
+    agent = await to_thread.run_sync(load_agent, folder, text)
+    assert [happened for _, happened, _ in await results(agent, GO)] == [outcome]
+
+
+async def test_a_policy_can_ask(folder: Path):
+    text = '{model: test, capabilities: [SkillsCapability: {directories: [./skills], script_policy: ask}]}'
+    agent = await to_thread.run_sync(load_agent, folder, text)
+    with agent.override(model=ScriptedModel(calls=[GO]).model):
+        assert isinstance((await agent.run('Go.')).output, DeferredToolRequests)
+
+
+async def test_a_policy_can_be_about_paths(folder: Path):
+    text = """\
+model: test
+capabilities:
+  - SkillsCapability:
+      directories: [./skills]
+      script_policy: {write: {target: [./out]}, otherwise: deny}
+"""
+    agent = await to_thread.run_sync(load_agent, folder, text)
+    assert [outcome for _, outcome, _ in await results(agent, GO)] == ['failed']
+
+
+@pytest.mark.parametrize(
+    ('spec', 'kind'),
+    [
+        ('local', LocalSkillScriptExecutor),
+        ('bubblewrap', BubblewrapSkillScriptExecutor),
+        ('workspace', WorkspaceSkillScriptExecutor),
+        ({'local': {'skill_env': {'local': ['KEY']}}}, LocalSkillScriptExecutor),
+    ],
+)
+def test_an_executor_is_named_or_described(folder: Path, spec: Any, kind: type[SkillScriptExecutor]):
+    capability = SkillsCapability[Any].from_spec(directories=['./skills'], script_executor=spec)
+    assert type(capability.toolset.skills['local'].scripts[0].executor) is kind
+
+
+async def test_a_variable_is_passed_by_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv('KEY', 'value')
+    text = """\
+model: test
+capabilities:
+  - SkillsCapability:
+      directories:
+        - path: ./skills
+          script_executor: {local: {skill_env: {local: [KEY]}}}
+"""
+    agent = await to_thread.run_sync(load_agent, folder, text)
+    assert await results(agent, GO) == snapshot([('run_skill_script', 'success', 'ran value\n')])
+
+
+def test_a_url_alone_is_a_git_repository(folder: Path):
+    capability = SkillsCapability[Any].from_spec(registries='https://example.com/skills')
+    assert capability.toolset.id == 'skills'
+    assert SkillsCapability[Any].from_spec(registries=['https://example.com/skills'], id='more').toolset.id == 'more'
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (
+            {'registries': [{'git': 'https://example.com/x', 'token': 'hunter2'}]},
+            snapshot(
+                'A token does not belong into a spec. Name the environment variable that holds it, as `token_env`.'
+            ),
+        ),
+        (
+            {'registries': [{'git': 'https://example.com/x', 'reff': 'hunter2'}]},
+            snapshot('`registries` of a spec does not fit. reff: Extra inputs are not permitted.'),
+        ),
+        ({'registries': [{'path': 'skills'}]}, snapshot('`registries` of a spec does not fit. git: Field required.')),
+        (
+            {'registries': [{'git': 'https://example.com/x', 'ref': ['hunter2']}]},
+            snapshot('`registries` of a spec does not fit. ref: Input should be a valid string.'),
+        ),
+        ({'directories': [{'max_depth': 1}]}, snapshot('`directories` of a spec does not fit. path: Field required.')),
+        (
+            {'directories': [1]},
+            snapshot('`directories` of a spec does not fit. entry: Input should be a valid dictionary.'),
+        ),
+        (
+            {'script_policy': 'maybe'},
+            snapshot("A script policy is 'allow', 'ask', 'deny' or a function that returns one, not 'maybe'."),
+        ),
+        (
+            {'script_policy': {'reed': {}}},
+            snapshot('`script_policy` of a spec does not fit. reed: Extra inputs are not permitted.'),
+        ),
+        (
+            {'script_executor': 'docker'},
+            snapshot('`script_executor` of a spec names one of local, bubblewrap, workspace, not docker.'),
+        ),
+        (
+            {'script_executor': {'local': {}, 'bubblewrap': {}}},
+            snapshot('`script_executor` of a spec names one of local, bubblewrap, workspace, not local, bubblewrap.'),
+        ),
+        (
+            {'script_executor': {'local': {'env': {'KEY': 'hunter2'}}}},
+            snapshot('`script_executor` of a spec does not fit. env: Extra inputs are not permitted.'),
+        ),
+        (
+            {'script_executor': {'local': {'network': True}}},
+            snapshot("`script_executor` of a spec got an unexpected keyword argument 'network'."),
+        ),
+        (
+            {'script_executor': {'local': {'limits': {'hunger': 2}}}},
+            snapshot("`limits` of a spec got an unexpected keyword argument 'hunger'."),
+        ),
+    ],
+)
+def test_what_does_not_fit_is_said_without_quoting_secrets(folder: Path, options: dict[str, Any], message: str):
+    given: dict[str, Any] = {'directories': ['./skills'], **options}
+    with pytest.raises(SkillValidationError) as refused:
+        SkillsCapability[Any].from_spec(**given)
+    assert str(refused.value) == message
+    assert 'hunter2' not in f'{refused.value} {refused.value.__cause__}'
+
+
+def test_the_standard_places_of_trusted_projects(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv('HOME', str(folder / 'home'))
+    write_skill(folder / '.agents/skills', 'project')
+    capability = SkillsCapability[Any].from_spec(directories='standard', trust=[str(folder)])
+    assert list(capability.toolset.skills) == ['project']
+    assert list(SkillsCapability[Any].from_spec(directories='standard').toolset.skills) == []
+
+
+def test_every_parameter_that_can_be_written_down_can_be_in_a_spec():
+    in_python = {'skills', 'ranker', 'skill_filter'}
+    parameters = set(inspect.signature(SkillsCapability).parameters) - in_python
+    assert set(inspect.signature(SkillsCapability[Any].from_spec).parameters) == parameters
+
+
+def test_the_schema_of_specs_knows_the_settings():
+    schema = AgentSpec.model_json_schema_with_capabilities(custom_capability_types=[SkillsCapability])
+    parameters = schema['$defs']['spec_params_SkillsCapability']['properties']
+    assert list(parameters) == snapshot(
+        [
+            'directories',
+            'registries',
+            'validate',
+            'max_depth',
+            'id',
+            'instruction_template',
+            'exclude_tools',
+            'auto_reload',
+            'catalog_budget',
+            'disk_index',
+            'pinned',
+            'search_tool',
+            'script_executor',
+            'script_policy',
+            'trust',
+            'disclosure',
+        ]
+    )
+    assert 'token' not in schema['$defs']['GitSpec']['properties']
