@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
@@ -62,7 +62,7 @@ class FunctionSchema(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class FunctionOptions:
     """How a decorated function is offered to the model."""
 
@@ -92,15 +92,15 @@ class FunctionOptions:
         return cast(FunctionSchema, tool.function_schema)
 
 
-@dataclass(frozen=True)
 class FunctionDecorator(Generic[DepsT]):
     """Adds a function to a skill, used bare (`@skill.script`) or with options (`@skill.script(name='…')`)."""
 
-    add: Callable[[Callable[..., Any], FunctionOptions], None]
-    """What takes the function in."""
-
-    options: FunctionOptions = field(default_factory=FunctionOptions)
-    """How the function is offered."""
+    def __init__(
+        self, add: Callable[[Callable[..., Any], FunctionOptions], None], options: FunctionOptions | None = None
+    ) -> None:
+        """Remember what takes the function in, and how it is offered."""
+        self._add = add
+        self._options = options or FunctionOptions()
 
     @overload
     def __call__(
@@ -138,8 +138,8 @@ class FunctionDecorator(Generic[DepsT]):
             **options: The fields of `FunctionOptions`.
         """
         if function is None:
-            return replace(self, options=FunctionOptions(**options))
-        self.add(function, self.options)
+            return FunctionDecorator[DepsT](self._add, FunctionOptions(**options))
+        self._add(function, self._options)
         return function
 
 

@@ -42,7 +42,7 @@ class RemoteSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Catalog:
     """All skills of a toolset as of one look at its sources. It never changes; a reload makes another one."""
 

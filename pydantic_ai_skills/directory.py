@@ -177,7 +177,7 @@ class SkillsDirectory:
     def lists_are_current(self) -> bool:
         """Whether the folders below those of skills that were looked into for their files are as they were."""
         return all(
-            place.is_current() for place in self._places.values() if place.source is not None and place.source.listed
+            place.is_current() for place in self._places.values() if place.skill is not None and place.skill.listed
         )
 
     def _first_look(self) -> FoundSkills:

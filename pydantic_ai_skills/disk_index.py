@@ -9,28 +9,33 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import struct
 import time
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from itertools import compress, repeat
+from operator import eq
 from pathlib import Path
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from pydantic_ai_skills.files import stamp
+from pydantic_ai_skills.files import FileStamp, stamp
+from pydantic_ai_skills.folder import FolderSkill
+from pydantic_ai_skills.parsing.manifest import restore_tools
 from pydantic_ai_skills.parsing.rules import problem
 from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.scan import SKILL_FILE, Place, ScanSettings
+from pydantic_ai_skills.scan import SKILL_FILE, OddPlace, Place, ScanSettings
 from pydantic_ai_skills.user_cache import default_cache_dir
 
 __all__ = ('DiskIndex',)
 
-FORMAT = 2
+FORMAT = 3
 """Part of the file's name. It changes when what is kept changes, or what the parser makes of a file."""
 
 CHUNK = 200
-"""How many places are kept in one row, in the order of their paths; a change is written with its row."""
+"""How many places are kept together, in the order of their paths; a change is written with all of them."""
 
 WAIT_S = 2.0
 """How long to wait for another process that writes."""
@@ -42,11 +47,13 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS directories (
     id INTEGER PRIMARY KEY, key TEXT UNIQUE, version INTEGER, chunks INTEGER, used INTEGER
 );
-CREATE TABLE IF NOT EXISTS places (directory INTEGER, chunk INTEGER, rows TEXT, PRIMARY KEY (directory, chunk));
+CREATE TABLE IF NOT EXISTS places (
+    directory INTEGER, chunk INTEGER, kept TEXT, stamps BLOB, PRIMARY KEY (directory, chunk)
+);
 """
 
 _LOAD = """
-SELECT version, chunks, rows FROM places JOIN directories ON id = directory WHERE key = ? ORDER BY chunk
+SELECT version, chunks, kept, stamps FROM places JOIN directories ON id = directory WHERE key = ? ORDER BY chunk
 """
 
 _USUAL: dict[str, Any] = {
@@ -57,10 +64,11 @@ _USUAL: dict[str, Any] = {
 }
 """What most skills say, so that it is not kept: the last fields of a `SkillHeader`, by their names in a skill."""
 
-_USUAL_VALUES = [*_USUAL.values()]
+_STAMP = struct.Struct('<4q')
+_MAX_NUMBER = 2**63 - 1
 
-_WITHOUT_SKILL = 10
-"""How long the row of a place is that is no skill."""
+_ABOUT = ('name', 'description', 'license', 'compatibility', 'metadata')
+"""The first fields of a `SkillHeader`."""
 
 
 class DiskIndex:
@@ -89,26 +97,22 @@ class DiskIndex:
     def load(self) -> tuple[dict[str, Place], bool]:
         """The places that are still as they were, and whether these are all there were."""
         places: dict[str, Place] = {}
-        whole = changed = False
+        whole, count = False, 0
         try:
             rows = self._rows()
-            make = self._place
-            for version, chunks, text in rows:
+            for version, chunks, kept, stamps in rows:
                 self._version = version
                 whole = chunks == len(rows)
-                found = from_json(text)
-                self._bounds.append(found[0][0])
-                for row in found:
-                    place = make(row)
-                    if place is not None:
-                        places[row[0]] = place
-                    else:
-                        changed = True
-        except (sqlite3.Error, OSError, ValueError, TypeError, IndexError) as error:
+                first, columns, odd = from_json(kept, cache_strings=False)
+                self._bounds.append(first)
+                self._take_plain(columns, list(_STAMP.iter_unpack(stamps)), places)
+                self._take_odd(odd, places)
+                count += len(columns[0]) + len(odd)
+        except (sqlite3.Error, struct.error, OSError, ValueError, TypeError, KeyError) as error:
             self._failed(error)
             places, whole = {}, False
         # A directory that was not there had no places, not even its own.
-        all_there = whole and not changed and self._root in places
+        all_there = whole and len(places) == count and self._root in places
         self._saved = dict(places) if all_there else {}
         return places, all_there
 
@@ -127,7 +131,7 @@ class DiskIndex:
             self.problem = None
             self._saved = dict(places)
 
-    def _rows(self) -> list[tuple[int, int, str]]:
+    def _rows(self) -> list[tuple[int, int, str, bytes]]:
         if not os.path.exists(self.file) or not os.path.getsize(self.file):
             return []
         with closing(sqlite3.connect(self.file, timeout=WAIT_S)) as database:
@@ -164,10 +168,9 @@ class DiskIndex:
                 'UPDATE directories SET used = ?, version = ?, chunks = ? WHERE id = ?',
                 (now, self._version, len(chunks), number),
             )
-            rows = [(number, chunk, [self._row(path, places[path]) for path in chunks[chunk]]) for chunk in stale]
             database.executemany(
-                'INSERT OR REPLACE INTO places VALUES (?, ?, ?)',
-                [(number, chunk, to_json(found).decode()) for number, chunk, found in rows],
+                'INSERT OR REPLACE INTO places VALUES (?, ?, ?, ?)',
+                [(number, chunk, *self._kept(chunks[chunk], places)) for chunk in stale],
             )
 
     def _chunks(self, places: Mapping[str, Place]) -> list[list[str]]:
@@ -184,74 +187,111 @@ class DiskIndex:
         message = f'The index cannot be used ({error}); the files are read instead. Remove it if it is damaged.'
         self.problem = problem('index-failed', str(self.file), message)
 
-    # --- Places as rows -------------------------------------------------------------------------------------------
+    # --- Places as JSON -------------------------------------------------------------------------------------------
 
-    def _row(self, path: str, place: Place) -> list[Any]:
-        """What is kept of a place. Most have no odd parts, which are kept in a mapping at the end."""
-        odd: dict[str, Any] = {}
-        if place.path != path:
-            odd['seen_as'] = place.path
-        if place.inner or place.ends:
-            odd['inner'], odd['links'], odd['ends'] = place.inner, place.links, place.ends
-        if place.problems:
-            odd['problems'] = [(found.path, found.code, found.message, found.line) for found in place.problems]
-        name = place.file and os.path.basename(place.file)
-        if name != SKILL_FILE:
-            odd['file'] = name
-        skill, source = place.skill, place.source
-        about: tuple[Any, ...] = ()
-        if skill is not None and source is not None:
-            says = {key: getattr(skill, key) for key, usual in _USUAL.items() if getattr(skill, key) != usual}
-            if says:
-                odd['says'] = says
-            about = (skill.headings, skill.name, skill.description, skill.license, skill.compatibility, skill.metadata)
-            if source.root != self._root:
-                odd['root'] = source.root
-        return [path, *place.stamp, *place.file_stamp, odd or None, *about]
+    def _kept(self, paths: list[str], places: Mapping[str, Place]) -> tuple[str, bytes]:
+        """What is kept of some places: a column for each field of those that are plain, all of each of the others.
 
-    def _place(self, row: list[Any]) -> Place | None:
-        """The place of a row, if nothing on disk has changed since it was written.
-
-        For a skill that is nothing but a skill, this looks at its file only. A folder of further skills that somebody
-        has put into its folder is seen at the second look, which looks at all folders.
+        The stamps of those that are plain are kept apart, packed: numbers of that length are most of what there is.
         """
-        path, odd = row[0], row[9]
-        if odd is not None or len(row) == _WITHOUT_SKILL:
-            return self._odd_place(row)
-        place = Place(path, (row[1], row[2], row[3], row[4]))
-        place.file = file = f'{path}{os.sep}{SKILL_FILE}'
-        place.file_stamp = file_stamp = (row[5], row[6], row[7], row[8])
-        try:
-            if stamp(os.lstat(file)) != file_stamp:
-                return None
-        except OSError:
-            return None
-        self._add_skill(place, self._root, path, SKILL_FILE, row)
-        return place
+        plain: list[tuple[Place, FolderSkill]] = []
+        odd: list[dict[str, Any]] = []
+        for path in paths:
+            place = places[path]
+            if place.skill is not None and self._is_plain(place, place.skill):
+                plain.append((place, place.skill))
+            else:
+                odd.append(_odd(path, place))
+        columns: list[list[Any]] = [
+            [place.path[len(self._root) + 1 :] for place, _ in plain],
+            [skill.headings for _, skill in plain],
+            *([getattr(skill, field) for _, skill in plain] for field in _ABOUT),
+        ]
+        stamps = (_STAMP.pack(*each) for place, _ in plain for each in (place.stamp, place.file_stamp))
+        return to_json([paths[0], columns, odd]).decode(), b''.join(stamps)
 
-    def _odd_place(self, row: list[Any]) -> Place | None:
-        path: str = row[0]
-        odd: dict[str, Any] = row[9] or {}
-        place = Place(odd.get('seen_as', path), (row[1], row[2], row[3], row[4]))
-        place.inner, place.links = tuple(odd.get('inner', ())), tuple(odd.get('links', ()))
-        place.ends = tuple((link, is_folder) for link, is_folder in odd.get('ends', ()))
-        place.problems = tuple(
-            problem(code, where, message, line) for where, code, message, line in odd.get('problems', ())
+    def _is_plain(self, place: Place, skill: FolderSkill) -> bool:
+        """Whether it is a skill in a folder below the directory, of which everything else is as usual."""
+        return (
+            place.file == f'{place.path}{os.sep}{SKILL_FILE}'
+            and skill.root == self._root != place.path
+            and not (place.inner or place.ends or place.problems)
+            and max(*place.stamp, *place.file_stamp) <= _MAX_NUMBER
+            and all(getattr(skill, field) == usual for field, usual in _USUAL.items())
         )
-        name: str | None = odd.get('file', SKILL_FILE)
-        if name is not None:
-            place.file = f'{path}{os.sep}{name}'
-            place.file_stamp = (row[5], row[6], row[7], row[8])
-            if len(row) > _WITHOUT_SKILL:
-                self._add_skill(place, odd.get('root', self._root), path, name, row)
-        return place if place.is_current() else None
 
-    def _add_skill(self, place: Place, root: str, path: str, file_name: str, row: list[Any]) -> None:
-        says = _USUAL_VALUES
-        if row[9] and 'says' in row[9]:
-            from pydantic_ai_skills.parsing.manifest import restore_tools  # few skills say more than the usual
+    def _take_plain(self, columns: list[list[Any]], stamps: list[FileStamp], places: dict[str, Place]) -> None:
+        """Take in plain skills, if nothing about them has changed on disk since they were written.
 
-            told: dict[str, Any] = {**_USUAL, **row[9]['says']}
-            told |= {'allowed_tools': tuple(told['allowed_tools']), 'tool_specs': restore_tools(told['tool_specs'])}
-            says = [*told.values()]
-        self._settings.add_skill(place, path, root, file_name, row[11:] + says, row[10])
+        This looks at their files only. A folder of further skills that somebody has put into a skill's folder is seen
+        at the second look, which looks at all folders.
+        """
+        inner, headings, *about = columns
+        file_stamps = stamps[1::2]
+        headers = zip(*about, *map(repeat, _USUAL.values()))  # noqa: B905 - the usual values have no end
+        reader = self._settings.reader(self._root, SKILL_FILE)
+        paths = [f'{self._root}{os.sep}{way}' for way in inner]
+        files = [f'{path}{os.sep}{SKILL_FILE}' for path in paths]
+        skills = map(FolderSkill, repeat(reader), paths, headers, headings)
+        found = zip(paths, map(Place, paths, stamps[::2], files, file_stamps, skills), strict=True)
+        places.update(compress(found, map(eq, _stamps(files), file_stamps)))
+
+    def _take_odd(self, odd: list[dict[str, Any]], places: dict[str, Place]) -> None:
+        """Take in places that are not plain, if nothing about them has changed on disk since they were written."""
+        for kept in odd:
+            path: str = kept['path']
+            place = OddPlace(kept.get('seen_as', path), _stamp(kept['stamp']))
+            place.inner, place.links = tuple(kept.get('inner', ())), tuple(kept.get('links', ()))
+            place.ends = tuple((link, is_folder) for link, is_folder in kept.get('ends', ()))
+            place.problems = tuple(
+                problem(code, where, message, line) for where, code, message, line in kept.get('problems', ())
+            )
+            if 'file' in kept:
+                place.file, place.file_stamp = f'{path}{os.sep}{kept["file"]}', _stamp(kept['file_stamp'])
+            if 'skill' in kept:
+                place.skill = self._odd_skill(path, kept['file'], **kept['skill'])
+            if place.is_current():
+                places[path] = place
+
+    def _odd_skill(self, path: str, file_name: str, root: str, headings: str, header: dict[str, Any]) -> FolderSkill:
+        header['allowed_tools'] = tuple(header['allowed_tools'])
+        header['tool_specs'] = restore_tools(header['tool_specs'])
+        return FolderSkill(self._settings.reader(root, file_name), path, tuple(header.values()), headings)
+
+
+def _odd(path: str, place: Place) -> dict[str, Any]:
+    """What is kept of a place that is not plain."""
+    kept: dict[str, Any] = {'path': path, 'stamp': place.stamp}
+    if place.path != path:
+        kept['seen_as'] = place.path
+    if place.inner or place.ends:
+        kept['inner'], kept['links'], kept['ends'] = place.inner, place.links, place.ends
+    if place.problems:
+        kept['problems'] = [(found.path, found.code, found.message, found.line) for found in place.problems]
+    if place.file is not None:
+        kept['file'], kept['file_stamp'] = os.path.basename(place.file), place.file_stamp
+    skill = place.skill
+    if skill is not None:
+        header = {field: getattr(skill, field) for field in (*_ABOUT, *_USUAL)}
+        kept['skill'] = {'root': skill.root, 'headings': skill.headings, 'header': header}
+    return kept
+
+
+def _stamps(files: list[str]) -> Sequence[FileStamp | None]:
+    """The stamps of files as they are now; `None` for one that is gone."""
+    try:
+        return list(map(stamp, map(os.lstat, files)))
+    except OSError:
+        return [_stamp_now(file) for file in files]
+
+
+def _stamp_now(file: str) -> FileStamp | None:
+    try:
+        return stamp(os.lstat(file))
+    except OSError:
+        return None
+
+
+def _stamp(numbers: list[int]) -> FileStamp:
+    changed, status_changed, size, inode = numbers
+    return changed, status_changed, size, inode

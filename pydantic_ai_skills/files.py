@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 from operator import attrgetter
@@ -84,9 +84,8 @@ _ROOT_FLAGS = _COMMON_FLAGS | getattr(os, 'O_DIRECTORY', 0)
 _FOLDER_FLAGS = _ROOT_FLAGS | _NO_LINKS
 
 
-def stamp(status: os.stat_result) -> FileStamp:
-    """What to compare to see whether a file or folder is still the same."""
-    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+stamp: Callable[[os.stat_result], FileStamp] = attrgetter('st_mtime_ns', 'st_ctime_ns', 'st_size', 'st_ino')
+"""What to compare to see whether a file or folder is still the same."""
 
 
 def is_fresh(status: os.stat_result, within: int = QUIET_NS) -> bool:

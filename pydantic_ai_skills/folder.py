@@ -15,7 +15,6 @@ import anyio.to_thread
 from pydantic_ai.messages import BinaryContent
 from pydantic_ai.tools import RunContext
 
-from pydantic_ai_skills.execution.interpreters import SCRIPT_SUFFIXES
 from pydantic_ai_skills.files import (
     MAX_RESOURCE_BYTES,
     SNIFFED_BYTES,
@@ -40,7 +39,7 @@ __all__ = (
     'NEVER',
     'TOOLS_MODULE',
     'FolderSkill',
-    'SkillSource',
+    'SkillReader',
     'is_private_file',
     'is_skipped_folder',
     'settled',
@@ -110,9 +109,11 @@ class SkillFile(SkillResource):
 class FolderSkill(Skill[Any]):
     """A skill of which only the header was read; the rest is read when it is needed."""
 
-    __slots__ = ('_unread',)
+    __slots__ = ('_reader', '_unread', 'listed')
 
-    def __init__(self, source: SkillSource, header: Sequence[Any], headings: str) -> None:
+    path: str
+
+    def __init__(self, reader: SkillReader, path: str, header: Sequence[Any], headings: str) -> None:
         # Not by the constructor of `Skill`: thousands are made at once, of headers that were checked already.
         (
             self.name,
@@ -125,32 +126,51 @@ class FolderSkill(Skill[Any]):
             self.user_invocable,
             self.tool_specs,
         ) = header
-        self.path = source.path
-        self.source = None
-        self._given_uri = None
+        self.path = path
+        self.source = self.model_settings = self._given_uri = self._tools = None
         self._content = ''
         self._headings = headings
-        self._files = source
+        self._files = SkillFiles  # which is no list of files yet
         self._late = False
-        self._tools = None
-        self.model_settings = None
-        self._unread: SkillSource | None = source
+        self._reader = reader
+        self._unread = True
+        self.listed: tuple[tuple[str, FileStamp], ...] = ()
+        """The folders below its own that were looked into for its files."""
 
     @property
     def content(self) -> str:
         """The instructions. What the header says is taken from the same read, so that all is of one version."""
-        source = self._unread
-        if source is not None:
-            header, instructions = source.read_skill()
+        if self._unread:
+            header, instructions = self._reader.read_skill(self.path)
             # Another thread may have been first; what it gave out stays.
-            if self._unread is source:
+            if self._unread:
                 if header is not None:
                     self.description = header.description
                     for name, value in header_options(header).items():
                         setattr(self, name, value)
                 self._content = instructions
-                self._unread = None
+                self._unread = False
         return super().content
+
+    @property
+    def files(self) -> SkillFiles:
+        """The resources and scripts, listed on first use."""
+        if not isinstance(self._files, SkillFiles):
+            self._files, self.listed = self._reader.list_files(self.path, self.name)
+        return self._files
+
+    @property
+    def root(self) -> str:
+        """The folder from which its own is reached without following links."""
+        return self._reader.root
+
+    def lists_are_current(self) -> bool:
+        """Whether the list of its files, if it was made, still holds. The skill's own folder is not looked at.
+
+        Raises:
+            OSError: It does not: one of the folders is gone.
+        """
+        return all(stamp(os.lstat(path)) == folder_stamp for path, folder_stamp in self.listed)
 
 
 class ReadSkill(NamedTuple):
@@ -160,63 +180,59 @@ class ReadSkill(NamedTuple):
     instructions: str
 
 
-class SkillSource(SkillFolder):
-    """A skill's folder, from which its instructions and files are read when they are needed.
+class SkillReader:
+    """How skills are read below a folder: their instructions and files, when they are needed.
 
-    There is one for each skill of thousands, so it is its own folder, and what to call for the files.
+    It knows of no skill in particular, so that one is enough for thousands of them.
     """
 
-    __slots__ = ('executor', 'file_name', 'listed', 'name', 'validate')
+    __slots__ = ('executor', 'file_name', 'root', 'validate')
 
-    def __init__(
-        self, folder: str, root: str, file_name: str, name: str, validate: bool, executor: SkillScriptExecutor | None
-    ) -> None:
+    def __init__(self, root: str, file_name: str, validate: bool, executor: SkillScriptExecutor | None) -> None:
+        """Remember how to read.
+
+        Args:
+            root: The folder from which those of the skills are reached without following links.
+            file_name: The name of their `SKILL.md`.
+            validate: Whether to apply the Agent Skills rules beyond a usable name and description.
+            executor: What runs their scripts.
+        """
         self.root = root
-        self.path = folder
         self.file_name = file_name
-        self.name = name
         self.validate = validate
         self.executor = executor
-        self.listed: tuple[tuple[str, FileStamp], ...] = ()
-        """The folders below the skill's own that were looked into for its files."""
 
-    def is_current(self) -> bool:
-        """Whether the file list, if it was made, still holds. The skill's own folder is not looked at."""
-        return all(stamp(os.lstat(path)) == folder_stamp for path, folder_stamp in self.listed)
-
-    def read_skill(self) -> ReadSkill:
-        """Read `SKILL.md` whole, with the placeholders for the skill's folder filled in."""
-        path = self.path
-        data = self.read_bytes(self.file_name, MAX_SKILL_BYTES, quiet=True)
+    def read_skill(self, path: str) -> ReadSkill:
+        """Read the `SKILL.md` of a folder whole, with the placeholders for the folder filled in."""
+        data = SkillFolder(self.root, path).read_bytes(self.file_name, MAX_SKILL_BYTES, quiet=True)
         head = parse_head(data, path=path, folder_name=os.path.basename(path), validate=self.validate, complete=True)
         return ReadSkill(head.header, PLACEHOLDER.sub(lambda _: path, decode_body(data)))
 
-    def __call__(self) -> SkillFiles:
-        """The skill's resources and scripts; a file is one or the other."""
+    def list_files(self, path: str, name: str) -> tuple[SkillFiles, tuple[tuple[str, FileStamp], ...]]:
+        """The resources and scripts of the skill of this name in a folder; a file is one or the other.
+
+        Returns:
+            The files, and the folders below that were looked into for them.
+        """
         started = time.time_ns()
-        listing = Listing(self)
-        self.listed = tuple((path, settled(status, started)) for path, status in listing.folders[1:])
-        skill_dir = Path(self.path)
+        folder, skill_dir = SkillFolder(self.root, path), Path(path)
+        listing = Listing(folder)
         files = SkillFiles(problems=tuple(listing.problems))
-        for name, executable in sorted(listing.files):
-            if name == TOOLS_MODULE and self._has_tools():
+        for file, executable in sorted(listing.files):
+            if file == TOOLS_MODULE and _has_tools(folder):
                 files.tools_module = True
-            elif _is_script(name, executable):
-                script = SkillScript(
-                    name,
-                    uri=str(skill_dir / name),
-                    skill_name=self.name,
-                    skill_dir=skill_dir,
-                    executor=self.executor,
-                )
+            elif _is_script(file, executable):
+                uri = str(skill_dir / file)
+                script = SkillScript(file, uri=uri, skill_name=name, skill_dir=skill_dir, executor=self.executor)
                 files.scripts.append(script)
             else:
-                files.resources.append(SkillFile(name, self))
-        return files
+                files.resources.append(SkillFile(file, folder))
+        return files, tuple((inner, settled(status, started)) for inner, status in listing.folders[1:])
 
-    def _has_tools(self) -> bool:
-        """Whether `tools.py` brings typed tools. Where it does not speak of them, it is a script like any other."""
-        return b'pydantic_ai' in self.read_bytes(TOOLS_MODULE)
+
+def _has_tools(folder: SkillFolder) -> bool:
+    """Whether `tools.py` brings typed tools. Where it does not speak of them, it is a script like any other."""
+    return b'pydantic_ai' in folder.read_bytes(TOOLS_MODULE)
 
 
 class Listing:
@@ -327,6 +343,8 @@ def _can_be_shown(name: str) -> bool:
 
 def _is_script(name: str, executable: bool) -> bool:
     """Whether a file is run rather than read: it can be, and is where a skill keeps its scripts."""
+    from pydantic_ai_skills.execution.interpreters import SCRIPT_SUFFIXES  # needed when files are listed, not before
+
     path = PurePosixPath(name)
     in_place = len(path.parts) == 1 or path.parts[0] == 'scripts'
     return in_place and (executable or path.suffix.lower() in SCRIPT_SUFFIXES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
 from typing import Any, cast
 
 from pydantic import ValidationError
@@ -34,11 +33,11 @@ def forgive(tool: Tool[Any]) -> Tool[Any]:
     return forgiving
 
 
-@dataclass(frozen=True)
 class _ForgivingValidator:
-    tool: str
-    json_schema: dict[str, Any]
-    inner: Any
+    def __init__(self, tool: str, json_schema: dict[str, Any], inner: Any) -> None:
+        self.tool = tool
+        self.json_schema = json_schema
+        self.inner = inner
 
     def validate_json(self, given: str | bytes | bytearray, **options: Any) -> Any:
         return self._forgive(self.inner.validate_json, given, options)

@@ -24,7 +24,7 @@ from pydantic_ai_skills.files import (
     reason,
     stamp,
 )
-from pydantic_ai_skills.folder import MAX_SKILL_BYTES, NEVER, FolderSkill, SkillSource, is_skipped_folder, settled
+from pydantic_ai_skills.folder import MAX_SKILL_BYTES, NEVER, FolderSkill, SkillReader, is_skipped_folder, settled
 from pydantic_ai_skills.parsing import MAX_FRONTMATTER_BYTES, ParsedHead, find_headings, parse_head
 from pydantic_ai_skills.parsing.rules import problem
 from pydantic_ai_skills.problems import SkillProblem
@@ -33,7 +33,7 @@ from pydantic_ai_skills.types import FoundSkills, Skill
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution.base import SkillScriptExecutor
 
-__all__ = ('Place', 'Scan', 'ScanSettings', 'collect')
+__all__ = ('OddPlace', 'Place', 'Scan', 'ScanSettings', 'collect')
 
 SKILL_FILE = 'SKILL.md'
 
@@ -63,7 +63,7 @@ _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """Why something cannot be opened that has nothing to do with it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ScanSettings:
     """What a developer decides about a directory."""
 
@@ -82,57 +82,35 @@ class ScanSettings:
     follow_links: bool
     """Whether a skill's folder may be a link."""
 
-    def add_skill(
-        self, place: Place, folder: str, root: str, file_name: str, header: Sequence[Any], headings: str
-    ) -> None:
-        """Make the skill of a place, of which the rest is read when it is needed.
-
-        Args:
-            place: The place.
-            folder: Its folder.
-            root: The folder from which that is reached without following links.
-            file_name: The name of its `SKILL.md`.
-            header: The fields of its `SkillHeader`, as far as they are in a skill.
-            headings: The headings of its instructions.
-        """
-        place.source = source = SkillSource(folder, root, file_name, header[0], self.validate, self.executor)
-        place.skill = FolderSkill(source, header, headings)
+    def reader(self, root: str, file_name: str) -> SkillReader:
+        """What reads the skills below a folder whose `SKILL.md` has a certain name."""
+        return SkillReader(root, file_name, self.validate, self.executor)
 
 
 class Place:
-    """A folder that was looked into: a skill, or a folder of folders."""
+    """A folder that was looked into, and is a skill and nothing else."""
 
-    __slots__ = (
-        'ends',
-        'file',
-        'file_stamp',
-        'inner',
-        'links',
-        'path',
-        'problems',
-        'skill',
-        'source',
-        'stamp',
-        'was_open',
-    )
+    __slots__ = ('file', 'file_stamp', 'path', 'skill', 'stamp')
 
-    source: SkillSource | None
-    skill: FolderSkill | None
+    inner: tuple[str, ...] = ()
+    """The names of the folders in it in which there may be skills."""
+    links: tuple[str, ...] = ()
+    """The links in it that are followed."""
+    ends: tuple[tuple[str, bool], ...] = ()
+    """The links in it, and whether each leads to a folder, which can change where it ends."""
+    problems: tuple[SkillProblem, ...] = ()
+    """What a person should know about it."""
+    was_open = True
+    """Whether it could be looked into."""
 
-    def __init__(self, path: str, folder_stamp: FileStamp) -> None:
+    def __init__(
+        self, path: str, folder_stamp: FileStamp, file: str | None, file_stamp: FileStamp, skill: FolderSkill | None
+    ) -> None:
         self.path = path
         self.stamp = folder_stamp
-        self.inner: tuple[str, ...] = ()
-        self.links: tuple[str, ...] = ()
-        self.ends: tuple[tuple[str, bool], ...] = ()
-        """The links in it, and whether each leads to a folder, which can change where it ends."""
-        self.was_open = True
-        """Whether it could be looked into."""
-        self.file: str | None = None
-        self.file_stamp = NEVER
-        self.skill = None
-        self.source = None
-        self.problems: tuple[SkillProblem, ...] = ()
+        self.file = file
+        self.file_stamp = file_stamp
+        self.skill = skill
 
     def is_current(self) -> bool:
         """Whether nothing on disk has changed since it was read."""
@@ -140,11 +118,24 @@ class Place:
             return (
                 stamp(os.lstat(self.path)) == self.stamp
                 and (self.file is None or stamp(os.lstat(self.file)) == self.file_stamp)
-                and (self.source is None or not self.source.listed or self.source.is_current())
+                and (self.skill is None or not self.skill.listed or self.skill.lists_are_current())
                 and (not self.ends or all(os.path.isdir(link) == was_folder for link, was_folder in self.ends))
             )
         except OSError:
             return False
+
+
+class OddPlace(Place):
+    """Any other folder that was looked into: one with problems, a folder of folders, or a skill with skills in it."""
+
+    __slots__ = ('ends', 'inner', 'links', 'problems', 'was_open')
+
+    def __init__(self, path: str, folder_stamp: FileStamp) -> None:
+        super().__init__(path, folder_stamp, None, NEVER, None)
+        self.inner = self.links = ()
+        self.ends = ()
+        self.problems = ()
+        self.was_open = True
 
 
 def collect(places: Mapping[str, Place], problems: Iterable[SkillProblem] = ()) -> FoundSkills:
@@ -194,6 +185,7 @@ class Scan:
         """Folders in which something that is broken or gone changed so short a time ago that it may be back soon."""
         self._max_depth = MAX_SCAN_DEPTH if settings.max_depth is None else settings.max_depth
         self._started = time.time_ns()
+        self._reader = settings.reader(settings.path, SKILL_FILE)
         self.was_cut = False
         """Whether there was more than is looked at."""
 
@@ -290,17 +282,21 @@ class Scan:
         head = parse_head(data, path=file, folder_name=name, validate=validate, complete=len(data) >= status.st_size)
         if head.header is None or len(self.places) >= MAX_SCANNED_FOLDERS:
             return False
-        place = self.places[path] = Place(path, settled(glance.folder, self._started))
-        place.file = file
-        place.file_stamp = settled(status, self._started)
-        place.problems = head.problems
-        self._make_skill(place, path, parent.root, SKILL_FILE, head, data)
+        stamps = settled(glance.folder, self._started), settled(status, self._started)
+        skill = self._skill(path, parent.root, SKILL_FILE, head, data)
+        if head.problems:
+            place = OddPlace(path, stamps[0])
+            place.file, place.file_stamp, place.skill, place.problems = file, stamps[1], skill, head.problems
+        else:
+            place = Place(path, stamps[0], file, stamps[1], skill)
+        self.places[path] = place
         return True
 
-    def _make_skill(self, place: Place, folder: str, root: str, file_name: str, head: ParsedHead, data: bytes) -> None:
+    def _skill(self, folder: str, root: str, file_name: str, head: ParsedHead, data: bytes) -> FolderSkill:
         assert head.header is not None
-        headings = find_headings(data, head.body_start or 0)
-        self.settings.add_skill(place, folder, root, file_name, head.header, headings)
+        if (self._reader.root, self._reader.file_name) != (root, file_name):
+            self._reader = self.settings.reader(root, file_name)
+        return FolderSkill(self._reader, folder, head.header, find_headings(data, head.body_start or 0))
 
     def _cannot_open(self, path: str, depth: int, error: OSError) -> None:
         if error.errno in _EXHAUSTED:
@@ -310,15 +306,15 @@ class Scan:
             self.problems.append(problem('directory-missing', self.settings.path, 'There is no such directory.'))
         elif not isinstance(error, FileNotFoundError):
             # Looked at again each time: nothing else changes when it can be read.
-            place = self.places[path] = Place(path, NEVER)
+            place = self.places[path] = OddPlace(path, NEVER)
             place.was_open = False
             place.problems = (problem('unreadable', path, f'The folder cannot be read: {reason(error)}.'),)
         if path in self.before and _has_fresh_parent(path):
             self.in_doubt.add(path)
 
-    def _look_at(self, folder: SkillFolder, opened: OpenFolder) -> Place:
+    def _look_at(self, folder: SkillFolder, opened: OpenFolder) -> OddPlace:
         """Read the head of the folder's `SKILL.md`, and note in which folders there may be others."""
-        place = Place(folder.path, settled(opened.status(), self._started))
+        place = OddPlace(folder.path, settled(opened.status(), self._started))
         if not self._read_skill(folder, place, opened, SKILL_FILE):
             self._look_inside(place, opened)
             if place.file is not None:
@@ -333,7 +329,7 @@ class Scan:
             self._doubt(place)
         return place
 
-    def _look_inside(self, place: Place, opened: OpenFolder) -> None:
+    def _look_inside(self, place: OddPlace, opened: OpenFolder) -> None:
         """Note the folders in a folder, and its `skill.md` in whatever letters."""
         inner: list[str] = []
         ends: list[tuple[str, bool]] = []
@@ -376,7 +372,7 @@ class Scan:
 
     # --- Files ----------------------------------------------------------------------------------------------------
 
-    def _read_skill(self, folder: SkillFolder, place: Place, opened: OpenFolder, name: str) -> bool:
+    def _read_skill(self, folder: SkillFolder, place: OddPlace, opened: OpenFolder, name: str) -> bool:
         """Make a skill of the head of a file, or say why not; `False` if there is no such file."""
         try:
             status, data = opened.head(name, HEAD_BYTES)
@@ -410,7 +406,7 @@ class Scan:
         return parse_head(data, path=file, folder_name=folder_name, validate=self.settings.validate, complete=complete)
 
     def _take(
-        self, folder: SkillFolder, place: Place, opened: OpenFolder, name: str, head: ParsedHead, data: bytes
+        self, folder: SkillFolder, place: OddPlace, opened: OpenFolder, name: str, head: ParsedHead, data: bytes
     ) -> None:
         """Take in what the head of a file says, or note that it may be half written."""
         place.problems = head.problems
@@ -418,7 +414,7 @@ class Scan:
             message = f'The file is called {name}; rename it to {SKILL_FILE}.'
             place.problems += (problem('file-name', place.file or '', message),)
         if head.header is not None:
-            self._make_skill(place, folder.path, folder.root, name, head, data)
+            place.skill = self._skill(folder.path, folder.root, name, head, data)
         elif head.problems[-1].code in HALF_WRITTEN:
             # As it is now: it may have been emptied after its size was looked at.
             status = opened.status_of(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict
 
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import Tool
@@ -433,8 +433,7 @@ def header_options(header: SkillHeader) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSkills:
+class FoundSkills(NamedTuple):
     """What a source has, as of one look at it. A look that finds nothing changed gives the same object again."""
 
     skills: tuple[Skill[Any], ...] = ()

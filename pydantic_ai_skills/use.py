@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Generic, Literal
+from typing import Any, Generic, cast
 
 import anyio.to_thread
-from pydantic import TypeAdapter
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import ToolReturn
 from pydantic_ai.tools import RunContext
@@ -27,8 +26,6 @@ __all__ = ('ScriptArguments', 'SkillUse')
 
 ScriptArguments = dict[str, Any] | list[Any] | str | None
 """Arguments as a model may write them."""
-
-_PAGE = TypeAdapter(dict[Literal['page'], int])
 
 
 class SkillUse(Generic[DepsT]):
@@ -147,6 +144,6 @@ def _page(value: Any, name: str, args: ScriptArguments) -> Any:
 def _page_number(args: ScriptArguments) -> int:
     """The page a model asks for; anything that asks for none means the first."""
     try:
-        return _PAGE.validate_python(as_mapping(args))['page']
-    except (ValueError, KeyError):
+        return int(cast(Any, as_mapping(args))['page'])
+    except (ValueError, TypeError, KeyError):
         return 1

@@ -36,7 +36,7 @@ SearchTool = Literal['auto', 'always']
 """When the search is offered: if the list of skills does not fit into its budget, or always."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class View:
     """A catalog and what follows from it for the model. It never changes; it is replaced as a whole."""
 
@@ -59,7 +59,7 @@ class View:
     """Views of some of its skills that were asked for already."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ViewSettings:
     """What a developer decides about how skills are shown."""
 

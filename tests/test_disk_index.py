@@ -231,10 +231,12 @@ DAMAGE = {
     'not a database': 'This is no database, but a text of some length.' * 50,
     'empty': '',
     'another schema': 'CREATE TABLE places (x)',
-    'no JSON': "UPDATE places SET rows = 'x'",
-    'JSON of something else': "UPDATE places SET rows = '[[1, 2], 3]'",
+    'no JSON': "UPDATE places SET kept = 'x'",
+    'JSON of something else': "UPDATE places SET kept = '[[1, 2], 3]'",
     'a row gone': 'DELETE FROM places WHERE chunk = 0',
-    'NULL': 'UPDATE places SET rows = NULL',
+    'NULL': 'UPDATE places SET kept = NULL',
+    'stamps gone': "UPDATE places SET stamps = x''",
+    'half a stamp': "UPDATE places SET stamps = x'00'",
 }
 
 
@@ -293,4 +295,4 @@ def test_by_default_it_is_in_the_users_cache_folder(
     given = make(directories=[library], disk_index=True)
     toolset: SkillsToolset[Any] = getattr(given, 'toolset', given)
     assert toolset.get_skill('a').name == 'a'
-    assert [path.name for path in (tmp_path / 'mine').iterdir()] == ['index-v2.sqlite']
+    assert [path.name for path in (tmp_path / 'mine').iterdir()] == ['index-v3.sqlite']

@@ -6,8 +6,7 @@ longer to import than the rest of this package, and most frontmatter is simple e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 __all__ = ('MAX_NESTING', 'Finding', 'RefusedYaml', 'UnreadableYaml', 'Value', 'shown')
 
@@ -21,8 +20,7 @@ Value: TypeAlias = 'str | list[Value] | dict[str, Value]'
 """What frontmatter is made of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """Something a person should know about a text. It becomes a `SkillProblem` when there is a path to go with it."""
 
     code: str

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, get_args
 
 from pydantic import TypeAdapter
@@ -149,7 +150,12 @@ def read_tools(value: dict[str, Value], *, skill: str) -> tuple[tuple[ToolSpec, 
 
 def restore_tools(value: Any) -> tuple[ToolSpec, ...]:
     """The tools that were written down as JSON."""
-    return TypeAdapter(tuple[ToolSpec, ...]).validate_python(value)
+    return _tool_specs().validate_python(value) if value else ()
+
+
+@cache
+def _tool_specs() -> TypeAdapter[tuple[ToolSpec, ...]]:
+    return TypeAdapter(tuple[ToolSpec, ...])
 
 
 def _tool(key: str, entry: Value) -> ToolSpec:

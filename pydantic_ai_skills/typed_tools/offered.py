@@ -34,7 +34,7 @@ __all__ = ('SkillTools', 'TypedTools')
 logger = logging.getLogger('pydantic_ai_skills')
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False, repr=False)
 class SkillTools:
     """The typed tools of one skill."""
 
