@@ -7,7 +7,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # The Python that makes .venv: PYTHON=..., else the first of these that is 3.11 or newer.
 PYTHONS := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python
-UV_PIP := $(BIN)/uv pip install --python $(BIN)/python --quiet
+# The uv that is installed already, or else the one in constraints.txt, brought into .venv by pip.
+UV := $(or $(shell command -v uv 2>/dev/null),$(BIN)/uv)
+UV_PIP := $(UV) pip install --python $(BIN)/python --quiet
 
 # make demo MODEL=openai:gpt-5.2
 MODEL ?=
@@ -36,8 +38,13 @@ $(READY): pyproject.toml constraints.txt
 	fi
 	@echo "Installing the versions in constraints.txt"
 	@sed -n '/^uv==/,/[^\\]$$/p' constraints.txt > $(VENV)/uv.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(VENV)/uv.txt
-	@$(UV_PIP) --require-hashes --requirement constraints.txt
+	@sed '/^uv==/,/[^\\]$$/d' constraints.txt > $(VENV)/others.txt
+	@[ -x $(UV) ] || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(VENV)/uv.txt
+	@$(UV_PIP) --require-hashes --requirement $(VENV)/others.txt || { \
+		echo 'Trying without a network, with what uv has downloaded before'; \
+		$(UV_PIP) --offline --require-hashes --requirement $(VENV)/others.txt; \
+	}
 	@$(UV_PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -120,7 +127,7 @@ all: lint typecheck test docs ## Everything CI runs
 constraints: $(READY) ## Pin the newest versions that fit into constraints.txt
 	@{ \
 		echo '# Versions and hashes of everything development needs, for every supported Python. Made by `make constraints`.'; \
-		$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --upgrade --quiet \
+		$(UV) pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --upgrade --quiet \
 			--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links; \
 	} > constraints.new && mv constraints.new constraints.txt
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from pydantic_ai.usage import RequestUsage, RunUsage
 
 from pydantic_ai_skills import SkillsDirectory, SkillsToolset
 
-from .figure import ROUNDS, Figure, best_of
+from .figure import ROUNDS, Figure, best_of, longest_stall
 from .skills import scan_and_parse, stat_all, write_skills
 
 STALL_ROUNDS = 3
@@ -94,23 +94,13 @@ async def instructions(root: Path) -> Figure:
 async def stall(root: Path) -> Figure:
     """The longest time for which the loop did nothing else, in the best of a few rounds of runs."""
 
-    async def longest_gap(work: Callable[[], Awaitable[object]]) -> float:
-        task = asyncio.ensure_future(work())
-        longest, last = 0.0, time.perf_counter()
-        while not task.done():
-            await asyncio.sleep(0)
-            now = time.perf_counter()
-            longest, last = max(longest, now - last), now
-        await task
-        return longest * 1000
-
     def agent(*, auto_reload: bool) -> Agent[Any, str]:
         toolset = SkillsToolset[Any](directories=[root], auto_reload=auto_reload)
         return Agent(FunctionModel(answer), toolsets=[toolset])
 
     async def worst_of_round(which: Agent[Any, str]) -> float:
         gc.collect()
-        return max([await longest_gap(lambda: which.run('Hello')) for _ in range(STALL_RUNS)])
+        return max([await longest_stall(lambda: which.run('Hello')) for _ in range(STALL_RUNS)])
 
     agents = agent(auto_reload=True), agent(auto_reload=False)
     for which in agents:  # the first run also discovers and renders

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ('HEADING', 'ROUNDS', 'Figure', 'best_of')
+__all__ = ('HEADING', 'ROUNDS', 'Figure', 'best_of', 'longest_stall')
 
 ROUNDS = 9
 """How often most things are measured. The shortest time counts: it is the one other processes disturbed least."""
@@ -93,3 +94,15 @@ def best_of(*works: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
             work()
             taken.append((time.perf_counter() - start) * 1000)
     return [min(taken) for taken in times]
+
+
+async def longest_stall(work: Callable[[], Awaitable[object]]) -> float:
+    """The longest time, in milliseconds, for which the loop did nothing else while something was done."""
+    task = asyncio.ensure_future(work())
+    longest, last = 0.0, time.perf_counter()
+    while not task.done():
+        await asyncio.sleep(0)
+        now = time.perf_counter()
+        longest, last = max(longest, now - last), now
+    await task
+    return longest * 1000

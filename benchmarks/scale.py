@@ -21,7 +21,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai_skills import SkillsDirectory, SkillsToolset
 
 from .core import answer
-from .figure import ROUNDS, Figure, best_of
+from .figure import ROUNDS, Figure, best_of, longest_stall
 from .library import requests
 from .library import skills as library
 from .skills import scan_and_parse, stat_all, write_skills
@@ -183,18 +183,6 @@ def prompt(root: Path, count: int) -> Iterator[Figure]:
         baseline_is='all names and descriptions',
         limit=limit(count, 8_000),
     )
-
-
-async def longest_stall(work: Callable[[], Awaitable[object]]) -> float:
-    """The longest time for which the loop did nothing else while something was done."""
-    task = asyncio.ensure_future(work())
-    longest, last = 0.0, time.perf_counter()
-    while not task.done():
-        await asyncio.sleep(0)
-        now = time.perf_counter()
-        longest, last = max(longest, now - last), now
-    await task
-    return longest * 1000
 
 
 async def stalls(root: Path, count: int) -> list[Figure]:

@@ -171,7 +171,7 @@ async def guarded(call: Awaitable[R], *, what: str, error: type[Exception]) -> R
         return await call
     except _FRAMEWORK_ERRORS:
         raise
-    except Exception as failure:  # the border between a skill's code and the run
+    except (Exception, SystemExit) as failure:  # the border between a skill's code and the run
         # A handler reads source files for the traceback, so not on the event loop.
         await anyio.to_thread.run_sync(partial(logger.error, '%s failed', what, exc_info=failure))
         raise error(f'The {what} failed with {type(failure).__name__}: {failure}') from failure

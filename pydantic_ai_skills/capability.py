@@ -351,17 +351,21 @@ class SkillsCapability(AbstractCapability[DepsT]):
             return await handler(args)
         name: str = args['id']
         answer = answer_without_loading(ctx, name)
-        if answer is not None:
-            return answer
         capability = ctx.capabilities[name]
         # In the code of a Temporal workflow nothing can be read; `load()` has done it before.
-        if isinstance(capability, OnDemandSkill) and self._made.get(name) is capability and may_read():
+        if isinstance(capability, OnDemandSkill) and capability.texts is self._texts and may_read():
             try:
-                text = await self.toolset.use.load(ctx, capability.skill, framed=False)
-                self._texts[name] = capability.skill, text
+                await self._make_ready(ctx, capability.skill, again=answer is not None)
             except SkillError as error:
                 raise ToolFailed(str(error)) from error
-        return await handler(args)
+        return await handler(args) if answer is None else answer
+
+    async def _make_ready(self, ctx: RunContext[DepsT], skill: Skill[Any], *, again: bool) -> None:
+        if again:
+            # It is not loaded if the other call that does so has failed.
+            await self.toolset.use.render(skill, framed=False)
+        else:
+            self._texts[skill.name] = skill, await self.toolset.use.load(ctx, skill, framed=False)
 
 
 def _stated(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -72,6 +72,8 @@ class SkillsDirectory:
         self.follow_links = follow_links
         self.disk_index = disk_index
         self._index: DiskIndex | None = None
+        self.is_in_doubt = False
+        """Whether the last look saw something that may be half written, so that the next one may see something else."""
         self._places: dict[str, Place] = {}
         self._found: FoundSkills | None = None
         self._lock = threading.Lock()
@@ -216,6 +218,7 @@ class SkillsDirectory:
             known, current = scan.places, ()
             time.sleep(LOOK_AGAIN_S)
         scan.keep_half_written()
+        self.is_in_doubt = bool(scan.in_doubt)
         self._places = scan.places
         if self._index is not None and not scan.was_cut:
             self._index.save(scan.places)

@@ -11,9 +11,10 @@ import os
 import sqlite3
 import struct
 import time
+import zlib
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import compress, repeat
 from operator import eq
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from pydantic_ai_skills.exceptions import SkillValidationError
 from pydantic_ai_skills.files import FileStamp, stamp
 from pydantic_ai_skills.folder import FolderSkill
 from pydantic_ai_skills.parsing.manifest import restore_tools
@@ -31,7 +33,7 @@ from pydantic_ai_skills.user_cache import default_cache_dir
 
 __all__ = ('DiskIndex',)
 
-FORMAT = 3
+FORMAT = 4
 """Part of the file's name. It changes when what is kept changes, or what the parser makes of a file."""
 
 CHUNK = 200
@@ -48,12 +50,13 @@ CREATE TABLE IF NOT EXISTS directories (
     id INTEGER PRIMARY KEY, key TEXT UNIQUE, version INTEGER, chunks INTEGER, used INTEGER
 );
 CREATE TABLE IF NOT EXISTS places (
-    directory INTEGER, chunk INTEGER, kept TEXT, stamps BLOB, PRIMARY KEY (directory, chunk)
+    directory INTEGER, chunk INTEGER, kept BLOB, stamps BLOB, checksum INTEGER, PRIMARY KEY (directory, chunk)
 );
 """
 
 _LOAD = """
-SELECT version, chunks, kept, stamps FROM places JOIN directories ON id = directory WHERE key = ? ORDER BY chunk
+SELECT version, chunks, kept, stamps, checksum
+FROM places JOIN directories ON id = directory WHERE key = ? ORDER BY chunk
 """
 
 _USUAL: dict[str, Any] = {
@@ -82,13 +85,16 @@ class DiskIndex:
             settings: What the developer decided about the directory.
             root: The directory, links resolved.
         """
-        given = default_cache_dir() if file is None else Path(file).expanduser()
-        self.file = given / f'index-v{FORMAT}.sqlite' if file is None else given
+        self.file: Path | None = None
+        """Where it is; `None` where the user has no home folder for it."""
+        with suppress(SkillValidationError):
+            self.file = default_cache_dir() / f'index-v{FORMAT}.sqlite' if file is None else Path(file).expanduser()
         self.problem: SkillProblem | None = None
         """Why it cannot be used, if it cannot."""
         self._settings = settings
         self._root = root
-        self._key = to_json([FORMAT, root, settings.validate, settings.max_depth, settings.follow_links]).decode()
+        # Not as JSON: the name of a folder need not be text.
+        self._key = repr((FORMAT, root, settings.validate, settings.max_depth, settings.follow_links))
         self._version = 0
         self._bounds: list[str] = []
         """The first path of each chunk."""
@@ -100,7 +106,9 @@ class DiskIndex:
         whole, count = False, 0
         try:
             rows = self._rows()
-            for version, chunks, kept, stamps in rows:
+            for version, chunks, kept, stamps, checksum in rows:
+                if _checksum(kept, stamps) != checksum:
+                    raise ValueError('it is not as it was written')
                 self._version = version
                 whole = chunks == len(rows)
                 first, columns, odd = from_json(kept, cache_strings=False)
@@ -131,13 +139,15 @@ class DiskIndex:
             self.problem = None
             self._saved = dict(places)
 
-    def _rows(self) -> list[tuple[int, int, str, bytes]]:
-        if not os.path.exists(self.file) or not os.path.getsize(self.file):
+    def _rows(self) -> list[tuple[int, int, bytes, bytes, int]]:
+        if self.file is None or not os.path.exists(self.file) or not os.path.getsize(self.file):
             return []
         with closing(sqlite3.connect(self.file, timeout=WAIT_S)) as database:
             return database.execute(_LOAD, (self._key,)).fetchall()
 
     def _open(self) -> sqlite3.Connection:
+        if self.file is None:
+            raise FileNotFoundError('this user has no home directory: say where the index is, as disk_index=')
         # Made with these rights before SQLite opens it: what skills there are is nobody else's business.
         self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600))
@@ -169,7 +179,7 @@ class DiskIndex:
                 (now, self._version, len(chunks), number),
             )
             database.executemany(
-                'INSERT OR REPLACE INTO places VALUES (?, ?, ?, ?)',
+                'INSERT OR REPLACE INTO places VALUES (?, ?, ?, ?, ?)',
                 [(number, chunk, *self._kept(chunks[chunk], places)) for chunk in stale],
             )
 
@@ -185,14 +195,15 @@ class DiskIndex:
 
     def _failed(self, error: Exception) -> None:
         message = f'The index cannot be used ({error}); the files are read instead. Remove it if it is damaged.'
-        self.problem = problem('index-failed', str(self.file), message)
+        self.problem = problem('index-failed', str(self.file or self._settings.path), message)
 
     # --- Places as JSON -------------------------------------------------------------------------------------------
 
-    def _kept(self, paths: list[str], places: Mapping[str, Place]) -> tuple[str, bytes]:
+    def _kept(self, paths: list[str], places: Mapping[str, Place]) -> tuple[bytes, bytes, int]:
         """What is kept of some places: a column for each field of those that are plain, all of each of the others.
 
         The stamps of those that are plain are kept apart, packed: numbers of that length are most of what there is.
+        With them comes a checksum of both.
         """
         plain: list[tuple[Place, FolderSkill]] = []
         odd: list[dict[str, Any]] = []
@@ -207,8 +218,9 @@ class DiskIndex:
             [skill.headings for _, skill in plain],
             *([getattr(skill, field) for _, skill in plain] for field in _ABOUT),
         ]
-        stamps = (_STAMP.pack(*each) for place, _ in plain for each in (place.stamp, place.file_stamp))
-        return to_json([paths[0], columns, odd]).decode(), b''.join(stamps)
+        stamps = b''.join(_STAMP.pack(*each) for place, _ in plain for each in (place.stamp, place.file_stamp))
+        kept = to_json([paths[0], columns, odd])
+        return kept, stamps, _checksum(kept, stamps)
 
     def _is_plain(self, place: Place, skill: FolderSkill) -> bool:
         """Whether it is a skill in a folder below the directory, of which everything else is as usual."""
@@ -275,6 +287,10 @@ def _odd(path: str, place: Place) -> dict[str, Any]:
         header = {field: getattr(skill, field) for field in (*_ABOUT, *_USUAL)}
         kept['skill'] = {'root': skill.root, 'headings': skill.headings, 'header': header}
     return kept
+
+
+def _checksum(kept: bytes, stamps: bytes) -> int:
+    return zlib.crc32(stamps, zlib.crc32(kept))
 
 
 def _stamps(files: list[str]) -> Sequence[FileStamp | None]:

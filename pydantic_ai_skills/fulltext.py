@@ -39,6 +39,7 @@ CREATE VIRTUAL TABLE texts USING fts5(
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(texts, row);
 """
 
+_IS_EMPTY = 'SELECT NOT EXISTS (SELECT 1 FROM skills)'
 _KEEP = 'INSERT INTO skills(name, words, tags, description, headings) VALUES (?, ?, ?, ?, ?)'
 _DROP = 'DELETE FROM skills WHERE name = ?'
 _INDEX_ALL = "INSERT INTO texts(texts) VALUES ('rebuild')"
@@ -92,10 +93,10 @@ class FullTextRanker:
 
     def update(self, changed: Sequence[Skill[Any]], removed: Collection[str]) -> None:
         """Take in skills that are new or have changed, and forget others by name."""
-        with self._lock:
-            database = self._database
+        # As a whole or not at all: what fails is rolled back.
+        with self._lock, self._database as database:
             database.execute('BEGIN')
-            was_empty = not len(self._vocabulary)
+            ((was_empty,),) = database.execute(_IS_EMPTY)
             gone = [(name,) for name in (*removed, *(() if was_empty else (skill.name for skill in changed)))]
             database.executemany(_FORGET, gone)
             database.executemany(_DROP, gone)
@@ -104,7 +105,6 @@ class FullTextRanker:
                 database.execute(_INDEX_ALL)
             else:
                 database.executemany(_INDEX, [(skill.name,) for skill in changed])
-            database.execute('COMMIT')
             self._vocabulary = Vocabulary(self._counted_words())
 
     def rank(self, query: str, limit: int) -> Sequence[str]:

@@ -7,7 +7,7 @@ import shlex
 
 __all__ = ('fill_in_arguments',)
 
-_NUMBER = r'(?<![\w$\\])\$(\d{1,2})(?![\w]|[.,]\d)'
+_NUMBER = r'(?<![A-Z$\\])\$(\d{1,2})(?![\w]|[.,]\d)'
 _PLACES = re.compile(rf'{_NUMBER}|\$ARGUMENTS\[(\d{{1,3}})\]|\$ARGUMENTS\b')
 _COUNTS_FROM_ZERO = re.compile(_NUMBER.replace(r'\d{1,2}', '0'))
 

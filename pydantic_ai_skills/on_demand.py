@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from html import escape
 from typing import Any, Literal
 
 import anyio.to_thread
@@ -47,7 +48,8 @@ class OnDemandSkill(AbstractCapability[Any]):
         Args:
             skill: The skill.
             toolset_id: The toolset it is from.
-            texts: What the model reads of skills that are loaded, as far as that was asked for before: shared by all.
+            texts: What the model reads of skills that are loaded, as far as that was asked for before: shared by all
+                skills of one `SkillsCapability`.
             description: What the list says about it.
         """
         self.id = skill.name
@@ -55,7 +57,7 @@ class OnDemandSkill(AbstractCapability[Any]):
         self.defer_loading = True
         self.skill = skill
         self._toolset_id = toolset_id
-        self._texts = texts
+        self.texts = texts
 
     def get_instructions(self) -> Any:
         """What the model reads once it is loaded, in the words of the system: so only for skills that are trusted."""
@@ -68,11 +70,11 @@ class OnDemandSkill(AbstractCapability[Any]):
 
     async def read(self) -> str:
         """What the model reads once it is loaded. It stays the same for as long as the skill does."""
-        skill, text = self._texts.get(self.skill.name, (None, ''))
+        skill, text = self.texts.get(self.skill.name, (None, ''))
         if skill is not self.skill:
             check_may_read()
             text = await anyio.to_thread.run_sync(partial(render_skill, self.skill, framed=False))
-            self._texts[self.skill.name] = self.skill, text
+            self.texts[self.skill.name] = self.skill, text
         return text
 
     def get_model_settings(self) -> ModelSettings | None:
@@ -101,7 +103,8 @@ def on_demand_skills(
     descriptions = [one_line(skill.description) for skill in chosen]
     if budget is not None:
         room = budget - sum(len(skill.name) + len('- : \n') for skill in chosen)
-        length = _fair_length([len(description) for description in descriptions], room)
+        # As `shorten` measures them.
+        length = _fair_length([len(escape(description, quote=False)) for description in descriptions], room)
         descriptions = [shorten(description, length) if length else '' for description in descriptions]
     capabilities: list[OnDemandSkill] = []
     for skill, description in zip(chosen, descriptions, strict=True):

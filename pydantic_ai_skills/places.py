@@ -47,7 +47,8 @@ class Checkout:
         if callable(self._trust):
             return self._trust(self.root) is True
         folders = [self._trust] if isinstance(self._trust, str | Path) else self._trust
-        trusted = {Path(os.path.realpath(Path(folder).expanduser())) for folder in folders}
+        # An empty text would mean the current folder, whichever that is.
+        trusted = {Path(os.path.realpath(Path(folder).expanduser())) for folder in folders if folder != ''}
         return not trusted.isdisjoint((self.root, *self.root.parents))
 
 
@@ -94,7 +95,11 @@ def standard_places(
         home = Path.home() if user is True else Path(user).expanduser()
         own = [home.joinpath(*folder) for folder in FOLDERS]
         own.append(user_skills_folder(None if user is True or str(user) == '~' else home))
-        places |= {path: StandardPlace(path) for path in (Path(os.path.abspath(path)) for path in own)}
+        # Known by where the home folder really is, as a project is, which may be in it.
+        real = Path(os.path.realpath(home))
+        for path in own:
+            known = real / path.relative_to(home) if path.is_relative_to(home) else Path(os.path.abspath(path))
+            places[known] = StandardPlace(Path(os.path.abspath(path)))
     if project is not None and project is not False:
         start = Path(os.path.realpath('.' if project is True else Path(project).expanduser()))
         folders = _up_to_repository(start)

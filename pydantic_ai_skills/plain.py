@@ -14,12 +14,11 @@ from collections.abc import Callable
 
 from pydantic_ai_skills.files import MAX_RESOURCE_BYTES
 from pydantic_ai_skills.folder import MAX_SKILL_BYTES, is_skipped_folder
-from pydantic_ai_skills.parsing import parse_head
-from pydantic_ai_skills.parsing.rules import problem
+from pydantic_ai_skills.parsing import check_text, parse_head
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.scan import NESTED_FOLDER, PLUGIN_FOLDERS, SKILL_FILE
 
-__all__ = ('PlainSkills', 'UnusualFolder', 'check_text', 'read_file')
+__all__ = ('PlainSkills', 'UnusualFolder', 'read_file')
 
 MAX_FILES = 200
 """How many files a plain skill may have."""
@@ -101,12 +100,11 @@ class PlainSkills:
         """Take in a skill, if it is one that loads."""
         path = f'{folder}{os.sep}{SKILL_FILE}'
         head = parse_head(data, path=path, folder_name=name, complete=True)
-        if head.header is None:
+        if head.header is None or check_text(data, path):
             return False
         if self.folders.setdefault(head.header.name, folder) != folder:
             raise UnusualFolder
         self.problems += head.problems
-        self.problems += check_text(data, path)
         return True
 
 
@@ -161,13 +159,3 @@ def read_file(path: str, size: int) -> bytes:
         return os.read(descriptor, size)
     finally:
         os.close(descriptor)
-
-
-def check_text(data: bytes, path: str) -> list[SkillProblem]:
-    """What is wrong with the text of a whole `SKILL.md`."""
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        message = f'Byte 0x{data[error.start]:02x} is not UTF-8. Save the file as UTF-8.'
-        return [problem('not-utf8', path, message, data.count(b'\n', 0, error.start) + 1)]
-    return []

@@ -201,12 +201,16 @@ class SkillsProject:
 
         Raises:
             SandboxUnavailableError: No sandbox can be made here.
+            SkillValidationError: The timeout or the name of a variable is not one.
         """
         from pydantic_ai_skills.execution import BubblewrapSkillScriptExecutor, LocalSkillScriptExecutor
 
         kind = BubblewrapSkillScriptExecutor if sandbox else LocalSkillScriptExecutor
         settings = self.settings
-        return kind(timeout=timeout or settings.timeout, pass_env=settings.pass_env, work_root=work_root)
+        try:
+            return kind(timeout=timeout or settings.timeout, pass_env=settings.pass_env, work_root=work_root)
+        except ValueError as error:
+            raise SkillValidationError(str(error)) from None
 
     def registry(
         self,
@@ -289,7 +293,8 @@ class SkillsProject:
             SkillValidationError: It is not one that can be used, or the file cannot be edited.
         """
         registry = self.registry(source, locked=False, progress=progress)
-        found = _fetched(registry)
+        named = self._named(source, registry)
+        found = _fetched(named)
         if not found.skills:
             why = ' '.join(problem.message for problem in found.problems[:3])
             below = f' below {source.path!r}' if source.path else ''
@@ -304,7 +309,7 @@ class SkillsProject:
         for each in (*others, registry):
             each.lock(self.lock_file)
         self._save(text)
-        return self._named(source, registry)
+        return named
 
     def remove(self, source: ProjectSource) -> None:
         """Take a source out of `pyproject.toml` and the lock file. What was fetched stays in the cache.

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pydantic_ai_skills.exceptions import SkillValidationError
 from pydantic_ai_skills.execution.policy import ScriptDecision
@@ -98,11 +98,11 @@ class ProjectSettings(_Settings):
     directories: tuple[str, ...] | Literal['standard'] | None = None
     packages: tuple[str, ...] | Literal['all'] = ()
     trusted_packages: tuple[str, ...] = ()
-    max_depth: int | None = 3
-    catalog_budget: int | None = None
+    max_depth: int | None = Field(default=3, ge=0)
+    catalog_budget: int | None = Field(default=None, ge=0)
     sandbox: bool | None = None
     policy: ScriptDecision | None = None
-    timeout: float | None = None
+    timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     pass_env: tuple[str, ...] = ()
     git: tuple[ProjectSource, ...] = ()
 
@@ -133,9 +133,10 @@ def read_settings(file: Path) -> ProjectSettings:
     except ValidationError as error:
         wrong: dict[str, list[str]] = {}
         for each in error.errors():
-            # Of the ways a value can be right, only the messages are told, not what they are called.
-            place = '.'.join(str(part) for part in each['loc'] if str(part).isidentifier() or str(part).isdecimal())
-            known = f'is not a setting; there are {", ".join(map(_key, ProjectSettings.model_fields))}'
+            # Of the ways a value can be right, only the messages are told, not what they are called: `tuple[str, ...]`.
+            place = '.'.join(str(part) for part in each['loc'] if '[' not in str(part))
+            model = ProjectSettings if len(each['loc']) == 1 else ProjectSource
+            known = f'is not a setting; there are {", ".join(map(_key, model.model_fields))}'
             message = known if each['type'] == 'extra_forbidden' else each['msg'].replace('valid tuple', 'list')
             wrong.setdefault(place, []).append(message)
         told = '; '.join(f'{place!r}: {" or ".join(messages)}' for place, messages in wrong.items())

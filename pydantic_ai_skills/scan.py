@@ -25,7 +25,7 @@ from pydantic_ai_skills.files import (
     stamp,
 )
 from pydantic_ai_skills.folder import MAX_SKILL_BYTES, NEVER, FolderSkill, SkillReader, is_skipped_folder, settled
-from pydantic_ai_skills.parsing import MAX_FRONTMATTER_BYTES, ParsedHead, find_headings, parse_head
+from pydantic_ai_skills.parsing import MAX_FRONTMATTER_BYTES, ParsedHead, check_text, find_headings, parse_head
 from pydantic_ai_skills.parsing.rules import problem
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.types import FoundSkills, Skill
@@ -56,8 +56,8 @@ NESTED_FOLDER = 'skills'
 """The only folder of a skill in which other skills are looked for."""
 
 
-HALF_WRITTEN = frozenset({'empty-file', 'unclosed-frontmatter'})
-"""What is wrong with the first part of a good file."""
+HALF_WRITTEN = frozenset({'empty-file', 'not-utf8', 'unclosed-frontmatter'})
+"""What is wrong with the first part of a good file, or with parts of two versions of it."""
 
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """Why something cannot be opened that has nothing to do with it."""
@@ -278,8 +278,7 @@ class Scan:
         if glance.has_inner or not data or status.st_size > MAX_SKILL_BYTES or path in self.places:
             return False
         file = f'{path}{os.sep}{SKILL_FILE}'
-        validate = self.settings.validate
-        head = parse_head(data, path=file, folder_name=name, validate=validate, complete=len(data) >= status.st_size)
+        head = self._parse(file, name, data, complete=len(data) >= status.st_size)
         if head.header is None or len(self.places) >= MAX_SCANNED_FOLDERS:
             return False
         stamps = settled(glance.folder, self._started), settled(status, self._started)
@@ -392,18 +391,21 @@ class Scan:
             message = f'It has {status.st_size:,} bytes; at most {MAX_SKILL_BYTES:,} are read.'
             place.problems = (problem('too-large', path, message),)
         else:
-            head = self._parse(place, data, complete=len(data) >= status.st_size)
+            folder_name = place.path[place.path.rfind(os.sep) + 1 :]
+            head = self._parse(path, folder_name, data, complete=len(data) >= status.st_size)
             if head.needs_more:
                 _, data = opened.head(name, MAX_FRONTMATTER_BYTES + 1)
-                head = self._parse(place, data, complete=len(data) <= MAX_FRONTMATTER_BYTES)
+                head = self._parse(path, folder_name, data, complete=len(data) <= MAX_FRONTMATTER_BYTES)
             self._take(folder, place, opened, name, head, data)
         return True
 
-    def _parse(self, place: Place, data: bytes, *, complete: bool) -> ParsedHead:
-        path = place.path
-        folder_name = path[path.rfind(os.sep) + 1 :]
-        file = place.file or path
-        return parse_head(data, path=file, folder_name=folder_name, validate=self.settings.validate, complete=complete)
+    def _parse(self, file: str, folder_name: str, data: bytes, *, complete: bool) -> ParsedHead:
+        """What the first bytes of a file say. Those of its body need only be text."""
+        validate = self.settings.validate
+        head = parse_head(data, path=file, folder_name=folder_name, validate=validate, complete=complete)
+        # Never taken for complete: while it is written, a file may end in the middle of a character.
+        wrong = check_text(data, file, complete=False) if head.header is not None else ()
+        return ParsedHead(header=None, problems=wrong) if wrong else head
 
     def _take(
         self, folder: SkillFolder, place: OddPlace, opened: OpenFolder, name: str, head: ParsedHead, data: bytes

@@ -105,8 +105,9 @@ def _marked(cls: type[SkillClass[Any]]) -> Iterator[tuple[str, Mark]]:
     for name in names:
         if getattr(cls, name, None) is None:
             continue
-        # An override need not repeat the mark.
-        marks = (mark_of(vars(base).get(name)) for base in cls.__mro__)
+        # An override need not repeat the mark. Below `@staticmethod` and `@classmethod` it is on the function.
+        methods = (vars(base).get(name) for base in cls.__mro__)
+        marks = (mark_of(method) or mark_of(getattr(method, '__func__', None)) for method in methods)
         mark = next(filter(None, marks), None)
         if mark is not None:
             yield name, mark

@@ -9,11 +9,10 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, overload
+from typing import Any, Literal, overload
 
 import anyio.to_thread
-from pydantic import Field
-from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.messages import InstructionPart, TextContent, UserContent
 from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool
@@ -23,10 +22,8 @@ from typing_extensions import Unpack
 from pydantic_ai_skills import disclosure
 from pydantic_ai_skills.approvals import ScriptApprovals
 from pydantic_ai_skills.callables import guarded
-from pydantic_ai_skills.catalog import Catalog
 from pydantic_ai_skills.conversation import SkillsInConversation
 from pydantic_ai_skills.directory import SkillsDirectory
-from pydantic_ai_skills.durable import as_step
 from pydantic_ai_skills.events import EventHandler, EventT
 from pydantic_ai_skills.exceptions import SkillError, SkillNotFoundError, SkillToolsError
 from pydantic_ai_skills.execution import ScriptPolicy, SkillScriptExecutor
@@ -34,12 +31,13 @@ from pydantic_ai_skills.forgiving import forgiving_tool
 from pydantic_ai_skills.history import INVOKED, messages_of
 from pydantic_ai_skills.journal import SkillJournal
 from pydantic_ai_skills.library import SkillFilter, SkillLibrary, as_directories
+from pydantic_ai_skills.model_tools import ModelTools
 from pydantic_ai_skills.places import Trust
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.registries.base import SkillRegistry
-from pydantic_ai_skills.search import SkillRanker, SkillSearch, wait_here
+from pydantic_ai_skills.search import SkillRanker, SkillSearch
 from pydantic_ai_skills.types import DepsT, Skill, SkillOptions, SkillWrapper
-from pydantic_ai_skills.use import ScriptArguments, SkillUse
+from pydantic_ai_skills.use import SkillUse
 from pydantic_ai_skills.view import SearchTool, View, ViewSettings
 from pydantic_ai_skills.watch import require_watchfiles
 
@@ -57,9 +55,6 @@ AutoReload = bool | Literal['watch']
 
 USING_TOOLS = frozenset({'read_skill_resource', 'run_skill_script'})
 """The tools for a skill that is loaded."""
-
-MAX_FOUND = 100
-"""How many skills a model may ask a search for."""
 
 
 class SkillsToolset(FunctionToolset[DepsT]):
@@ -174,13 +169,20 @@ class SkillsToolset(FunctionToolset[DepsT]):
         self.use = SkillUse[DepsT](self.library, self.conversation, self.journal)
         """Where every load, read and run passes."""
         self._search = SkillSearch(ranker)
+        self._model_tools = ModelTools[DepsT](
+            id or DEFAULT_ID,
+            library=self.library,
+            conversation=self.conversation,
+            use=self.use,
+            search=self._search,
+        )
         self._prepared: dict[tuple[frozenset[str], int], dict[str, ToolsetTool[DepsT]]] = {}
         kinds = self.conversation.history.kinds
         for skill in skills or ():
             self._write(skill)
         for name in disclosure.TOOLS:
             if name in self.library.settings.tools:
-                self.add_tool(forgiving_tool(getattr(self, f'_{name}'), name, kind=kinds[name]))
+                self.add_tool(forgiving_tool(getattr(self._model_tools, name), name, kind=kinds[name]))
 
     # --- What there is --------------------------------------------------------------------------------------------
 
@@ -205,7 +207,7 @@ class SkillsToolset(FunctionToolset[DepsT]):
             SkillNotFoundError: There is none.
         """
         catalog = self.library.look().catalog
-        return catalog.find(name, partial(self._close_to, catalog))
+        return catalog.find(name, partial(self._model_tools.close_to, catalog))
 
     def search(self, query: str, limit: int = 10) -> list[Skill[DepsT]]:
         """Find skills by words, as `search_skills` does for the model: the best ones first.
@@ -407,91 +409,11 @@ class SkillsToolset(FunctionToolset[DepsT]):
             return await call
         except SkillError as error:
             raise ToolFailed(self.conversation.as_seen(str(error), ctx)) from error
-
-    # --- The tools ------------------------------------------------------------------------------------------------
-
-    async def _list_skills(self, ctx: RunContext[DepsT], page: int = 1) -> dict[str, Any] | str:
-        """List the available skills with their descriptions.
-
-        Args:
-            page: Which page, where there are too many for one.
-        """
-        skills = self.library.listed(await self.library.visible(ctx)).catalog.skills.values()
-        return await anyio.to_thread.run_sync(disclosure.list_page, skills, page)
-
-    async def _search_skills(
-        self, ctx: RunContext[DepsT], query: str, limit: Annotated[int, Field(ge=1, le=MAX_FOUND)] = 10
-    ) -> dict[str, str] | str:
-        """Find skills for a task. The result has their names and descriptions, the best first.
-
-        Args:
-            query: What the task is about, in a few words.
-            limit: How many skills to get at most.
-        """
-        visible = self.library.listed(await self.library.visible(ctx)).catalog.skills
-        every = self.library.look().catalog.skills
-
-        async def find() -> dict[str, str] | str:
-            try:
-                skills = await anyio.to_thread.run_sync(self._search.find, query, every, visible, limit, wait_here)
-            except ValueError as error:
-                raise ToolFailed(str(error)) from error
-            return disclosure.found(skills, query)
-
-        return await as_step(f'{self.id}__search_skills', find)
-
-    async def _load_skill(self, ctx: RunContext[DepsT], skill_name: str) -> str:
-        """Load a skill: its instructions, and the names of its resources and scripts. Do this before using the skill.
-
-        Args:
-            skill_name: The name of the skill, as listed.
-        """
-        skill = await self._find(await self.library.visible(ctx), skill_name, ctx)
-        if self.library.is_deferred(skill):
-            self.conversation.check_loaded(skill, ctx)
-            return disclosure.already_loaded(skill)
-        return await self.use.load(ctx, skill)
-
-    async def _read_skill_resource(
-        self, ctx: RunContext[DepsT], skill_name: str, resource_name: str, args: ScriptArguments = None
-    ) -> Any:
-        """Read a resource of a skill, such as a reference document.
-
-        Args:
-            skill_name: The name of the skill.
-            resource_name: The name of the resource, as listed by the loaded skill.
-            args: Arguments, if the resource has parameters; {"page": 2} for the next page of a long text.
-        """
-        skill = await self._find(await self.library.visible(ctx), skill_name, ctx)
-        self.conversation.check_loaded(skill, ctx)
-        return await self.use.read(ctx, skill, resource_name, args)
-
-    async def _run_skill_script(
-        self, ctx: RunContext[DepsT], skill_name: str, script_name: str, args: ScriptArguments = None
-    ) -> Any:
-        """Run a script of a skill and get what it prints.
-
-        Args:
-            skill_name: The name of the skill.
-            script_name: The name of the script, as listed by the loaded skill.
-            args: For a script with parameters, an object with a value for each. For a script file, an object gives
-                flags ({"verbose": true, "limit": 5} is --verbose --limit 5) and positional arguments under "_"
-                ({"_": ["in.pdf", "out.pdf"]}), text for standard input under "_stdin"; a list is passed on as it is.
-        """
-        skill = await self._find(await self.library.visible(ctx), skill_name, ctx)
-        self.conversation.check_loaded(skill, ctx)
-        return await self.use.run(ctx, skill, script_name, args)
-
-    # --- Skills of a run ------------------------------------------------------------------------------------------
-
-    async def _find(self, view: View, name: str, ctx: RunContext[DepsT]) -> Skill[Any]:
-        """The skill of this name that the run of `ctx` may see."""
-        skill = view.catalog.get(name) or next((s for s in self.loaded_skills(ctx) if s.name == name), None)
-        close_to = partial(self._close_to, view.catalog)
-        return skill or await anyio.to_thread.run_sync(view.catalog.find, name, close_to)
-
-    def _close_to(self, visible: Catalog, name: str) -> Sequence[str]:
-        return self._search.close_to(name, self.library.look().catalog.skills, visible.skills)
+        except ModelRetry as retry:
+            # Pydantic-ai asks for another try when the time is up (`from None`), and then ends the run.
+            if isinstance(retry.__context__, TimeoutError) and retry.__suppress_context__ and not retry.__cause__:
+                raise ToolFailed(retry.message) from retry
+            raise
 
 
 def _offered(excluded: Collection[str]) -> frozenset[str]:

@@ -11,8 +11,9 @@ from pydantic_ai.messages import ToolReturn
 from pydantic_ai.tools import RunContext
 
 from pydantic_ai_skills import disclosure
-from pydantic_ai_skills.callables import as_mapping
+from pydantic_ai_skills.callables import as_mapping, guarded
 from pydantic_ai_skills.conversation import SkillsInConversation
+from pydantic_ai_skills.exceptions import SkillResourceLoadError
 from pydantic_ai_skills.execution import ScriptResult
 from pydantic_ai_skills.history import was_sent
 from pydantic_ai_skills.journal import SkillJournal
@@ -55,7 +56,9 @@ class SkillUse(Generic[DepsT]):
         """
         # In this order: reading the instructions of a file brings what its header says of tools up to date.
         render = partial(disclosure.render_skill, skill, arguments=arguments, framed=framed)
-        text = await anyio.to_thread.run_sync(render)
+        reading = anyio.to_thread.run_sync(render)
+        what = f'instructions of skill {skill.name!r}'
+        text = await guarded(reading, what=what, error=SkillResourceLoadError)
         await anyio.to_thread.run_sync(self.typed.make, skill)
         return text
 

@@ -106,11 +106,9 @@ def create_user_skill(
     text = _skill_md(
         check_skill_name(name), description, content, {key: value for key, value in fields.items() if value}
     )
-    written: dict[str, str | bytes] = {'SKILL.md': text, **(files or {})}
-    if len(written) <= len(files or {}):
-        raise SkillValidationError('Give the text of SKILL.md as description and content, not among the files.')
     for path in files or {}:
         _check_path(path)
+    written: dict[str, str | bytes] = {'SKILL.md': text, **(files or {})}
     root = _root(folder)
     _check_free(root, name)
     with _beside(root) as new:
@@ -217,7 +215,12 @@ def _move(place: Path, target: Path) -> None:
     """Rename a folder. Nothing is put in the place of something else."""
     if target.exists() or target.is_symlink():
         raise SkillValidationError(f'There is a skill {target.name!r} already, in {str(target)!r}.')
-    place.rename(target)
+    if place.is_symlink() and not os.path.isabs(os.readlink(place)):
+        # From another folder a relative link would lead elsewhere.
+        target.symlink_to(place.parent.resolve() / os.readlink(place), target_is_directory=True)
+        place.unlink()
+    else:
+        place.rename(target)
 
 
 @contextlib.contextmanager
@@ -235,6 +238,8 @@ def _check_path(path: str) -> None:
     parts = PurePosixPath(path).parts
     if not parts or path.startswith('/') or '..' in parts or '\\' in path or '\0' in path:
         raise SkillValidationError(f"{path!r} is not a path in the skill's folder.")
+    if parts[0].lower() == 'skill.md':
+        raise SkillValidationError('Give the text of SKILL.md as description and content, not among the files.')
 
 
 def _skill_md(name: str, description: str, content: str, fields: Mapping[str, Any]) -> str:

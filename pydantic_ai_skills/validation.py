@@ -12,8 +12,9 @@ from typing import Any
 from pydantic_ai_skills.atomic import replace_file
 from pydantic_ai_skills.directory import SkillsDirectory
 from pydantic_ai_skills.folder import MAX_SKILL_BYTES
+from pydantic_ai_skills.parsing import check_text
 from pydantic_ai_skills.parsing.mending import mend
-from pydantic_ai_skills.plain import PlainSkills, UnusualFolder, check_text, read_file
+from pydantic_ai_skills.plain import PlainSkills, UnusualFolder, read_file
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.scan import MAX_SCAN_DEPTH, SKILL_FILE
 from pydantic_ai_skills.types import Skill

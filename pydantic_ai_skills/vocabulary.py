@@ -35,11 +35,11 @@ _MIN_STEM = 3
 
 
 def normalize(text: str) -> str:
-    """Text as the index takes it: compatible letters as one, without accents, ideographs apart."""
+    """Text as the index takes it: compatible letters as one, without accents or half characters, ideographs apart."""
     if text.isascii():
         return text
     decomposed = unicodedata.normalize('NFKD', text)
-    plain = ''.join(c for c in decomposed if unicodedata.category(c) != 'Mn')
+    plain = ''.join(c for c in decomposed if unicodedata.category(c) not in ('Mn', 'Cs'))
     return _IDEOGRAPH.sub(r' \1 ', unicodedata.normalize('NFKC', plain))
 
 

@@ -63,8 +63,10 @@ class WatchedDirectory:
         self._events: Events | None = None
         self._watched: tuple[int, str, int, int] | None = None
         self._problem: SkillProblem | None = None
-        self._seen: FoundSkills | None = None
+        self._seen: tuple[FoundSkills, SkillProblem | None] | None = None
         self._found = FoundSkills()
+        self._is_due = True
+        """Whether there is something to look at. It stays so after a look that failed."""
         self._last_look = 0.0
         self._not_before = 0.0
         """When to try again to watch what could not be watched."""
@@ -77,9 +79,12 @@ class WatchedDirectory:
         """Look at the directory if something may have changed since the last look."""
         with self._lock:
             # Asked first: what happens during the look is then seen by the next one.
-            if self._may_have_changed():
+            if self._may_have_changed() or self._is_due:
+                self._is_due = True
                 self._last_look = time.monotonic()
                 self._look()
+                # No event comes when a file that was taken for half written just stays as it is.
+                self._is_due = self.directory.is_in_doubt
             return self._found
 
     def _may_have_changed(self) -> bool:
@@ -90,7 +95,11 @@ class WatchedDirectory:
             return True
         if self._events is None or time.monotonic() - self._last_look > TRUST_S:
             return True
-        changes = self._events.since_last_asked()
+        try:
+            changes = self._events.since_last_asked()
+        except OSError:
+            # Somebody has cleared up among the temporary files, and with them the folder that is watched with the rest.
+            changes = None
         if changes is None or not changes.isdisjoint(self._events.folders):
             # A folder that has come or gone may be another one now, which is not watched yet.
             self._events = None
@@ -107,8 +116,8 @@ class WatchedDirectory:
             self._events = self._watch(folders)
             # Something may have happened before the folders were watched.
             seen = self.directory.find()
-        if seen is not self._seen:
-            self._seen = seen
+        if self._seen is None or seen is not self._seen[0] or self._problem != self._seen[1]:
+            self._seen = seen, self._problem
             more = (self._problem,) if self._problem else ()
             self._found = FoundSkills(seen.skills, (*seen.problems, *more)) if more else seen
 

@@ -104,6 +104,37 @@ class Remote(SkillRegistry):
         return skills
 
 
+class Downloads(SkillRegistry):
+    """Skills of a directory, of which nobody said where they are from."""
+
+    def __init__(self, skills: list[Skill[Any]]) -> None:
+        self._skills = skills
+
+    def get_skills(self) -> list[Skill[Any]]:
+        return self._skills
+
+
+class OwnDownloads(Downloads):
+    trusted = True
+
+
+@pytest.mark.parametrize('written', [False, True], ids=['in a folder', 'in Python'])
+@pytest.mark.parametrize(('registry', 'outcome'), [(Downloads, 'failed'), (OwnDownloads, 'success')])
+async def test_programs_of_a_registry_that_does_not_say_where_they_are_from_are_a_strangers(
+    library: Path, registry: type[Downloads], outcome: str, written: bool
+):
+    found = await to_thread.run_sync(SkillsDirectory(library).get_skills)
+    skills = list(found.values())
+    if written:
+        program = SkillScript('go.py', uri=str(library / 'alpha/go.py'))
+        skills = [Skill[Any]('alpha', 'Does alpha.', 'Do it.', scripts=[program])]
+    text_only = Skill[Any]('beta', 'Has no files.', 'Do it.')
+    toolset = SkillsToolset[Any](registries=[registry([*skills, text_only])])
+    ((_, happened, _),) = await run(toolset)
+    assert happened == outcome
+    assert [toolset.get_skill(name).source is None for name in ('alpha', 'beta')] == [False, True]
+
+
 @pytest.mark.parametrize(
     ('trusted', 'make_executor', 'outcome'),
     [

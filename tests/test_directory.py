@@ -163,6 +163,7 @@ BROKEN: dict[str, tuple[str | bytes, list[str]]] = {
     'unclosed': ('---\nname: unclosed\ndescription: x\n', ['unclosed-frontmatter']),
     'empty': ('', ['empty-file']),
     'latin-1': ('---\nname: latin-1\ndescription: é\n---\n'.encode('latin-1'), ['not-utf8']),
+    'latin-1-body': (skill_md('latin-1-body', body='é.').encode('latin-1'), ['not-utf8']),
     'utf-16': (skill_md('utf-16').encode('utf-16'), ['not-utf8']),
     'binary': (b'\x7fELF\0\0', ['binary-file']),
     'alias': ('---\nname: &a alias\ndescription: *a\n---\n', ['yaml-alias']),
@@ -172,8 +173,8 @@ BROKEN: dict[str, tuple[str | bytes, list[str]]] = {
     'too-large': (skill_md('too-large', body='x' * 1024 * 1024), ['too-large']),
 }
 WITHOUT = {
-    'no-description', 'list-description', 'no-frontmatter', 'unclosed', 'empty', 'latin-1', 'utf-16', 'binary', 'alias',
-    'deep', 'long-frontmatter', 'not-a-mapping', 'too-large',
+    'no-description', 'list-description', 'no-frontmatter', 'unclosed', 'empty', 'latin-1', 'latin-1-body', 'utf-16',
+    'binary', 'alias', 'deep', 'long-frontmatter', 'not-a-mapping', 'too-large',
 }  # fmt: skip
 RENAMED = {'mismatch': 'other-name', 'long-name': 'long-name', 'bad-name': 'bad-name'}
 
@@ -228,6 +229,14 @@ def test_a_broken_file_does_not_hide_the_skills_below_it(tmp_path: Path, broken:
     directory = SkillsDirectory(tmp_path)
     assert sorted(directory.get_skills()) == ['a', 'b']
     assert {'SKILL.md', 'group/skill.md'} == codes(directory).keys()
+
+
+def test_a_character_that_the_first_read_cuts_in_two_is_whole(tmp_path: Path) -> None:
+    write_skill(tmp_path / 's', body='é' * 20_000)
+    write_skill(tmp_path / 't', body=f'.{"é" * 20_000}')
+    directory = SkillsDirectory(tmp_path)
+    assert sorted(directory.get_skills()) == ['s', 't']
+    assert directory.problems == []
 
 
 @pytest.mark.parametrize('what', ['SKILL.md', 'b'])
@@ -440,8 +449,10 @@ def in_a_moment(work: Callable[[], object]) -> threading.Timer:
     return timer
 
 
-@pytest.mark.parametrize('half', ['', '---\nname: s\n'], ids=['empty', 'unclosed'])
-def test_a_file_that_is_just_being_written_is_waited_for(tmp_path: Path, half: str) -> None:
+@pytest.mark.parametrize(
+    'half', ['', '---\nname: s\n', skill_md('s').encode() + b'\xa9.'], ids=['empty', 'unclosed', 'torn']
+)
+def test_a_file_that_is_just_being_written_is_waited_for(tmp_path: Path, half: str | bytes) -> None:
     write(tmp_path / 's', {'SKILL.md': half})
     writer = in_a_moment(lambda: write_skill(tmp_path / 's', 'Written.'))
     directory = SkillsDirectory(tmp_path)

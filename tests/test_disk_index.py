@@ -237,6 +237,8 @@ DAMAGE = {
     'NULL': 'UPDATE places SET kept = NULL',
     'stamps gone': "UPDATE places SET stamps = x''",
     'half a stamp': "UPDATE places SET stamps = x'00'",
+    'other words': "UPDATE places SET kept = CAST(replace(kept, 'Does it.', 'Undoes it.') AS BLOB)",
+    'another checksum': 'UPDATE places SET checksum = checksum + 1',
 }
 
 
@@ -277,6 +279,24 @@ def test_names_that_are_no_text_are_read_each_time(library: Path, file: Path) ->
         assert 'index-failed' in [found.code for found in directory.problems]
 
 
+def test_a_directory_whose_name_is_no_text_is_read_each_time(tmp_path: Path, file: Path) -> None:
+    root = tmp_path / os.fsdecode(b'\xff')
+    write_skill(root / 'a')
+    toolset = SkillsToolset[Any](directories=[root], disk_index=file)
+    assert list(toolset.skills) == ['a']
+    assert [found.code for found in toolset.problems] == ['index-failed']
+
+
+def test_without_a_home_folder_the_files_are_read(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ('PYDANTIC_AI_SKILLS_CACHE_DIR', 'HOME'):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, 'getuid', lambda: 2**31 - 5)  # of whom the system knows nothing
+    toolset = SkillsToolset[Any](directories=[library], disk_index=True)
+    assert 'a' in toolset.skills
+    (found,) = (found for found in toolset.problems if found.code == 'index-failed')
+    assert (found.path, 'as disk_index=' in found.message) == (str(library), True)
+
+
 def test_a_tree_that_is_cut_is_read_each_time(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr('pydantic_ai_skills.scan.MAX_SCANNED_FOLDERS', 2)
     for name in 'abc':
@@ -295,4 +315,4 @@ def test_by_default_it_is_in_the_users_cache_folder(
     given = make(directories=[library], disk_index=True)
     toolset: SkillsToolset[Any] = getattr(given, 'toolset', given)
     assert toolset.get_skill('a').name == 'a'
-    assert [path.name for path in (tmp_path / 'mine').iterdir()] == ['index-v3.sqlite']
+    assert [path.name for path in (tmp_path / 'mine').iterdir()] == ['index-v4.sqlite']

@@ -14,6 +14,7 @@ from pydantic_ai_skills import Skill, SkillScript, SkillsDirectory, SkillsToolse
 from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillValidationError
 from pydantic_ai_skills.execution import CallableSkillScriptExecutor
 from pydantic_ai_skills.folder import MAX_ENTRIES, MAX_FILES, MAX_FOLDER_DEPTH, MAX_FOLDERS
+from pydantic_ai_skills.scan import HEAD_BYTES
 
 from .folders import call_tool, settle, skill_md, write, write_skill
 
@@ -54,8 +55,8 @@ def test_a_folder_named_like_a_placeholder_is_filled_in_once(tmp_path: Path) -> 
     assert only_skill(tmp_path).content == f'In {folder}.'
 
 
-def test_only_the_frontmatter_is_read_at_discovery(tmp_path: Path) -> None:
-    write(tmp_path / 's', {'SKILL.md': skill_md('s').encode() + b'x' * 10_000 + b'\xff'})
+def test_only_the_beginning_is_read_at_discovery(tmp_path: Path) -> None:
+    write(tmp_path / 's', {'SKILL.md': skill_md('s', body='x' * HEAD_BYTES).encode() + b'\xff'})
     skill = only_skill(tmp_path)
     with pytest.raises(SkillValidationError, match='is not UTF-8'):
         _ = skill.content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Any
 
 import pytest
@@ -82,6 +83,33 @@ def test_the_closest_names_are_those_that_are_written_alike(ranker: FullTextRank
     assert next(iter(ranker.close_to('pdf-form'))) == 'pdf-forms'
     assert next(iter(ranker.close_to('pdf_mreg'))) == 'pdf-merge'
     assert list(ranker.close_to('zzz')) == []
+
+
+def test_half_a_character_hides_no_skill():
+    ranker = FullTextRanker()
+    ranker.update(
+        [Skill('emoji', 'Half \ud83d of it.', '', metadata={'tags': ['\ud83d']}), Skill('whole', 'All.', '')], []
+    )
+    assert [ranker.rank(query, 5) for query in ('half', 'whole')] == [['emoji'], ['whole']]
+
+
+def test_skills_of_which_no_word_is_known_may_change():
+    ranker = FullTextRanker()
+    letter = '\u19b0'  # to Python a letter, to SQLite none
+    for description in (letter, 'Found now.'):
+        ranker.update([Skill(letter, description, '')], [])
+    assert ranker.rank('found', 5) == [letter]
+
+
+def test_an_update_that_fails_leaves_the_index_as_it_was():
+    ranker = FullTextRanker()
+    ranker.update([Skill('pdf', 'Old.', '')], [])
+    changed = [Skill('pdf', 'New.', ''), Skill('csv', 'One.', ''), Skill('csv', 'Another.', '')]
+    with pytest.raises(sqlite3.IntegrityError):
+        ranker.update(changed, [])
+    assert [ranker.rank(query, 5) for query in ('old', 'new', 'one')] == [['pdf'], [], []]
+    ranker.update(changed[:2], [])
+    assert [ranker.rank(query, 5) for query in ('old', 'new', 'one')] == [[], ['pdf'], ['csv']]
 
 
 def test_without_full_text_search_in_sqlite_there_is_a_clear_error(monkeypatch: pytest.MonkeyPatch):

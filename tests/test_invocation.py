@@ -15,6 +15,7 @@ from pydantic_ai_skills.invocation import fill_in_arguments
         ('$0 to $1', 'a b', 'a to b'),
         ('$1 to $2', 'a b', 'a to b'),
         ('$1 to $2', 'a', 'a to $2'),
+        ('Tag v$1, branch release_$1$2.', '1.2 b', 'Tag v1.2, branch release_1.2b.'),
         ('$ARGUMENTS[3]', 'a', '$ARGUMENTS[3]\n\nARGUMENTS: a'),
         ('It costs $10 or $1.50, US$1, \\$1, $$1, $1st.', 'a b', 'It costs $10 or $1.50, US$1, \\$1, $$1, $1st.\n\nARGUMENTS: a b'),
         ('Use $1.', '$ARGUMENTS[0]', 'Use $ARGUMENTS[0].'),

@@ -24,7 +24,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from pydantic_ai_skills import Skill, SkillsCapability, SkillsDirectory
+from pydantic_ai_skills import Skill, SkillLoaded, SkillsCapability, SkillsDirectory
 from tests.conversations import Call, ScriptedModel, write_skill
 from tests.folders import write
 from tests.test_approvals import Remote
@@ -151,8 +151,15 @@ async def test_a_repeated_or_unknown_load_does_not_end_a_run(tmp_path: Path):
     )
 
 
-async def test_two_loads_of_one_skill_at_once_are_one(tmp_path: Path):
-    write_skill(tmp_path, 'alpha')
+@pytest.mark.parametrize(
+    ('module', 'outcomes', 'second'),
+    [
+        ('', ['success', 'success'], 'is loaded already'),
+        ('import pydantic_ai_skills, gone', ['failed', 'failed'], "No module named 'gone'"),
+    ],
+)
+async def test_two_loads_of_one_skill_at_once_are_one(tmp_path: Path, module: str, outcomes: list[str], second: str):
+    write_skill(tmp_path, 'alpha', files={'tools.py': module})
     script = ScriptedModel(calls=[])
 
     def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -163,8 +170,8 @@ async def test_two_loads_of_one_skill_at_once_are_one(tmp_path: Path):
 
     skills = SkillsCapability(directories=[tmp_path], disclosure='on-demand')
     await Agent(FunctionModel(respond), capabilities=[skills]).run('Go.')
-    assert [result[1] for result in script.results] == ['success', 'success']
-    assert 'is loaded already' in str(script.results[1][2])
+    assert [result[1] for result in script.results] == outcomes
+    assert second in str(script.results[1][2])
 
 
 async def test_what_a_stranger_wrote_is_never_said_by_the_system(tmp_path: Path):
@@ -265,6 +272,12 @@ A later <context> element with the same id replaces the earlier one and stays in
     assert '- skill-0\n- skill-1\n' in (names.instructions[0] or '')
 
 
+async def test_a_description_that_fits_is_listed_whole_whatever_is_in_it():
+    skills = [Skill('reports', 'Sums up R&D reports of <10 pages.', '')]
+    script, _ = await talk(SkillsCapability(skills=skills, disclosure='on-demand'))
+    assert '\n- reports: Sums up R&D reports of <10 pages.\n' in (script.instructions[0] or '')
+
+
 async def test_model_settings_hold_while_the_skill_is_loaded():
     seen: list[Any] = []
 
@@ -302,6 +315,32 @@ async def test_each_run_sees_its_own_skills(tmp_path: Path):
     assert script.tools[-1] == []
 
 
+async def test_a_run_that_sees_other_skills_meanwhile_changes_nothing():
+    skills = [Skill(f'skill-{i}', 'x' * 300, 'Do it.') for i in range(3)]
+    capability = SkillsCapability[int](
+        skills=skills,
+        skill_filter=lambda ctx, skill: skill.name < f'skill-{ctx.deps}',
+        catalog_budget=200,
+        disclosure='on-demand',
+    )
+    loaded: list[tuple[int, str]] = []
+
+    @capability.toolset.on(SkillLoaded)
+    def note(ctx: RunContext[int], event: SkillLoaded) -> None:
+        loaded.append((ctx.deps, event.skill_name))
+
+    async def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if len(messages) > 1:
+            return ModelResponse(parts=[TextPart('done')])
+        if 'skill-2' in (info.instructions or ''):
+            await agent.run('Go.', deps=1)
+        return ModelResponse(parts=[ToolCallPart('load_capability', {'id': 'skill-0'})])
+
+    agent = Agent(FunctionModel(respond), capabilities=[capability], deps_type=int)
+    await agent.run('Go.', deps=3)
+    assert loaded == [(1, 'skill-0'), (3, 'skill-0')]
+
+
 async def test_skills_that_change_are_offered_as_they_are(tmp_path: Path):
     write_skill(tmp_path, 'alpha', body='One.')
     capability = SkillsCapability(directories=[tmp_path], disclosure='on-demand', auto_reload=True)
@@ -328,6 +367,20 @@ async def test_a_module_that_cannot_be_imported_fails_the_load(tmp_path: Path):
             )
         ]
     )
+
+
+@pytest.mark.parametrize('disclosure', ['tools', 'on-demand'])
+async def test_instructions_that_cannot_be_made_fail_the_load(disclosure: Any):
+    def instructions() -> str:
+        raise ValueError('no text')
+
+    capability = SkillsCapability(skills=[Skill('alpha', 'Does it.', instructions)], disclosure=disclosure)
+    load: Call = (
+        ('load_skill', {'skill_name': 'alpha'}) if disclosure == 'tools' else ('load_capability', {'id': 'alpha'})
+    )
+    script, _ = await talk(capability, load, load)
+    message = "The instructions of skill 'alpha' failed with ValueError: no text"
+    assert script.results == [(load[0], 'failed', message)] * 2
 
 
 async def test_all_can_be_read_up_front(tmp_path: Path):

@@ -87,6 +87,16 @@ def test_a_home_folder_that_is_a_repository_has_the_skills_of_the_user(home: Pat
     assert (list(toolset.skills), toolset.problems) == (['mine'], [])
 
 
+def test_a_home_folder_that_is_a_link_is_no_project_either(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / 'link').symlink_to(home)
+    monkeypatch.setenv('HOME', str(tmp_path / 'link'))
+    monkeypatch.chdir(home)
+    write_skill(home / '.agents/skills', 'mine')
+    toolset = SkillsToolset(directories='standard')
+    assert (list(toolset.skills), toolset.problems) == (['mine'], [])
+    assert places()[0] == tmp_path / 'link/.claude/skills'
+
+
 def test_the_nearer_skill_wins_and_the_others_are_told(home: Path, project: Path):
     folders = [
         home / '.claude/skills',
@@ -176,6 +186,17 @@ def test_a_checkout_is_trusted_by_its_folder_or_by_a_function(home: Path, projec
     toolset = SkillsToolset(directories='standard', trust=trust)
     assert list(toolset.skills) == (['ours'] if is_trusted else [])
     assert [found.code for found in toolset.problems] == ([] if is_trusted else ['project-untrusted'])
+
+
+@pytest.mark.parametrize('trust', ['', ['']])
+def test_an_empty_setting_does_not_trust_the_current_folder(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, trust: Any
+):
+    write_skill(project / '.agents/skills', 'ours')
+    monkeypatch.chdir(project)
+    toolset = SkillsToolset(directories='standard', trust=trust)
+    assert [found.code for found in toolset.problems] == ['project-untrusted']
+    assert list(toolset.skills) == []
 
 
 def test_a_link_to_a_trusted_folder_is_not_what_counts(home: Path, project: Path, tmp_path: Path):

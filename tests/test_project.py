@@ -78,6 +78,14 @@ class TestFinding:
             ('directories = "others"', "'directories': Input should be a list or Input should be 'standard'."),
             ('[[tool.pydantic-ai-skills.git]]\nref = "x"', "'git.0.url': Field required"),
             ('policy = "maybe"', "'policy': Input should be 'allow', 'ask' or 'deny'"),
+            ('pass-env = 1', "'pass-env': Input should be a list"),
+            ('max-dept = 1', "'max-dept': is not a setting; there are directories, packages"),
+            ('git = [{url = "x", branch = "y"}]', "'git.0.branch': is not a setting; there are url, ref, path"),
+            ('timeout = -1', "'timeout': Input should be greater than 0"),
+            ('timeout = inf', "'timeout': Input should be a finite number"),
+            ('max-depth = -1', "'max-depth': Input should be greater than or equal to 0"),
+            ('catalog-budget = -1', "'catalog-budget': Input should be greater than or equal to 0"),
+            ('pass-env = ["A=B"]', "'A=B' cannot be the name of an environment variable"),
         ],
     )
     def test_a_mistake_in_it_is_told(self, root: Path, text: str, message: str):
@@ -224,6 +232,8 @@ class TestSources:
             SkillsProject(root).add(source(repository, path='broken'))
         with pytest.raises(SkillRegistryError, match='^file://.*ls-remote failed'):
             SkillsProject(root).add(source(repository, url='../nobody'))
+        with pytest.raises(SkillRegistryError, match="no skills in .* 'Bad Prefixpdf' is not a skill name"):
+            SkillsProject(root).add(source(repository, prefix='Bad Prefix'))
         assert (root / 'pyproject.toml').read_text() == '[project]\nname = "app"\n'
         assert not (root / 'skills.lock').exists()
 

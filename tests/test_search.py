@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 from pydantic_ai_skills import Skill, SkillError, SkillNotFoundError, SkillsCapability, SkillsToolset
 from pydantic_ai_skills.catalog import MAX_NAMES_COMPARED
 from pydantic_ai_skills.library import MAX_SKILLS_FILTERED_AT_ONCE
-from pydantic_ai_skills.toolset import MAX_FOUND
+from pydantic_ai_skills.model_tools import MAX_FOUND
 from tests.conversations import Call, ScriptedModel, write_skill
 from tests.folders import call_tool, settle
 

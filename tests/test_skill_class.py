@@ -50,6 +50,16 @@ class StockKeeper(SkillClass[Shop]):
     def double(number: int) -> int:
         return 2 * number
 
+    @staticmethod
+    @tool
+    def half(number: int) -> float:
+        return number / 2
+
+    @classmethod
+    @resource
+    def kind(cls) -> str:
+        return cls.__name__
+
     def helper(self) -> None: ...
 
 
@@ -86,10 +96,12 @@ async def test_the_methods_of_a_class_are_what_the_skill_has():
         call('read_skill_resource', 'stock-keeper', resource_name='products'),
         ('stock_keeper__count', {'product': 'lamp'}),
         ('stock_keeper__double', {'number': 4}),
+        ('stock_keeper__half', {'number': 4}),
+        call('read_skill_resource', 'stock-keeper', resource_name='kind'),
         call('run_skill_script', 'stock-keeper', script_name='empty'),
     )
-    assert [content for _, _, content in model.results[1:]] == ['lamp, desk', '12 units', 8, 'gone']
-    assert model.tools[-1][4:] == ['stock_keeper__count', 'stock_keeper__double']
+    assert [content for _, _, content in model.results[1:]] == ['lamp, desk', '12 units', 8, 2.0, 'StockKeeper', 'gone']
+    assert model.tools[-1][4:] == ['stock_keeper__count', 'stock_keeper__double', 'stock_keeper__half']
     assert model.definitions['stock_keeper__count'] == snapshot(
         {
             'description': 'How many there are.',

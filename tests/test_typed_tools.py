@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from anyio import to_thread
+from anyio import sleep_forever, to_thread
 from inline_snapshot import snapshot
 from pydantic_ai import Agent, RunContext, Tool
 from pydantic_ai.durable_exec import DurableRunContext
@@ -180,6 +180,7 @@ ARGS = """\
       more: {type: object, required: false}
       size: {type: integer, enum: [1, 2], required: false}
       loud: {type: boolean, required: false}
+      rows: {type: array, items: array, required: false}
 """
 
 
@@ -196,6 +197,8 @@ ARGS = """\
         ('flags', {'text': 'a', 'more': {'b': [1]}}, r'[["--text", "a", "--more", "{\"b\": [1]}"], ""]'),
         ('json-stdin', {'text': 'ä', 'more': {'b': 1}}, r'[[], "{\"text\": \"\u00e4\", \"more\": {\"b\": 1}}"]'),
         ('flags', {'text': 'a', 'size': 2}, '[["--text", "a", "--size", "2"], ""]'),
+        ('flags', {'text': 'a', 'rows': [[1, 2], ['x']]}, r'[["--text", "a", "--rows", "[1, 2]", "--rows", "[\"x\"]"], ""]'),
+        ('positional', {'text': 'a', 'n': 1, 'tags': [], 'more': {}, 'size': 1, 'loud': False, 'rows': [[1], []]}, '[["a", "1.0", "{}", "1", "false", "[1]", "[]"], ""]'),
         ('flags', {'text': 'a', 'size': 3}, 'size: Input should be 1 or 2'),
         ('flags', {'text': 'a', 'speed': 1}, 'speed: Extra inputs are not permitted'),
     ],
@@ -205,6 +208,22 @@ async def test_arguments_reach_the_script_as_declared(tmp_path: Path, passing: s
     write(tmp_path / 'adder', {'SKILL.md': head, 'echo.py': ECHO})
     script, _ = await talk(SkillsToolset(directories=[tmp_path]), LOAD, ('adder__echo', args))
     assert expected in script.results[-1][2]
+
+
+@pytest.mark.parametrize('trusted', [True, False])
+async def test_the_items_of_every_array_are_told_since_providers_refuse_a_schema_without(tmp_path: Path, trusted: bool):
+    args = 'args: {any: array, rows: {type: array, items: array}, names: {type: array, items: string}}'
+    head = f'{HEAD}tools:\n  echo: {{script: echo.py, pass: json-stdin, {args}}}\n---\n'
+    write(tmp_path / 'adder', {'SKILL.md': head, 'echo.py': ECHO})
+    registry = Remote(SkillsDirectory(tmp_path), trusted=trusted)
+    script, _ = await talk(SkillsToolset(registries=[registry], script_policy='allow'), LOAD)
+    names: dict[str, Any] = {'type': 'string'} if trusted else {}
+    rows: dict[str, Any] = {'type': 'array', 'items': {}} if trusted else {}
+    assert script.definitions['adder__echo']['parameters']['properties'] == {
+        'any': {'type': 'array', 'items': {}},
+        'rows': {'type': 'array', 'items': rows},
+        'names': {'type': 'array', 'items': names},
+    }
 
 
 async def test_any_file_of_the_skill_can_be_a_tool_and_one_that_is_missing_is_a_problem(tmp_path: Path):
@@ -380,6 +399,40 @@ async def test_a_resumed_conversation_goes_on_without_a_module_that_is_broken_no
     assert script.tools == [[]]
 
 
+async def test_a_module_that_is_broken_now_does_not_take_the_other_tools_along(tmp_path: Path):
+    head = f'{HEAD}{MANIFEST}---\nCall `add`.'
+    module = write(tmp_path / 'adder', {'SKILL.md': head, 'scripts/add.py': SCRIPT}) / 'tools.py'
+    module.write_text(MODULE.replace('def add', 'def plus'))
+    _, history = await talk(SkillsToolset(directories=[tmp_path]), LOAD)
+    module.write_text('import pydantic_ai_skills, gone')
+    script, _ = await talk(SkillsToolset(directories=[tmp_path]), CALLS[0], history=history)
+    assert script.tools[0][4:] == ['adder__add']
+    assert script.results[-1] == ('adder__add', 'success', '5\n')
+
+
+async def test_a_module_is_compiled_as_python_would(tmp_path: Path):
+    module = """\
+from pydantic import BaseModel
+from pydantic_ai_skills import tool
+
+def make():
+    class Query(BaseModel):
+        text: str
+
+    @tool
+    def search(query: Query) -> str:
+        return query.text
+
+    return search
+
+search = make()
+"""
+    write(tmp_path / 'adder', {'SKILL.md': f'{HEAD}---\n', 'tools.py': module})
+    toolset = SkillsToolset(directories=[tmp_path])
+    script, _ = await talk(toolset, LOAD, ('adder__search', {'text': 'found'}))
+    assert script.results[-1] == ('adder__search', 'success', 'found')
+
+
 @pytest.mark.parametrize('trusted', [True, False])
 async def test_a_module_from_a_stranger_is_not_imported(tmp_path: Path, trusted: bool):
     adder(tmp_path, 'module')
@@ -419,6 +472,39 @@ async def test_a_module_that_goes_away_between_two_looks_is_a_tool_failure(tmp_p
 
 
 # --- Written in Python --------------------------------------------------------------------------------------------
+
+
+async def test_a_function_that_wants_to_end_the_program_is_a_tool_failure():
+    skill = Skill('adder', 'Adds.', 'Add.')
+
+    @skill.tool_plain
+    def leave() -> None:
+        raise SystemExit(3)
+
+    @skill.script
+    async def stop() -> None:
+        raise SystemExit('bye')
+
+    run: Call = ('run_skill_script', {'skill_name': 'adder', 'script_name': 'stop'})
+    script, _ = await talk(SkillsToolset(skills=[skill]), LOAD, ('adder__leave', {}), run)
+    assert script.results[1:] == snapshot(
+        [
+            ('adder__leave', 'failed', "The tool 'adder__leave' failed with SystemExit: 3"),
+            ('run_skill_script', 'failed', "The script 'stop' failed with SystemExit: bye"),
+        ]
+    )
+
+
+async def test_a_function_that_takes_too_long_costs_no_retries():
+    skill = Skill('adder', 'Adds.', 'Add.')
+
+    @skill.tool_plain(timeout=0.01)
+    async def wait() -> None:
+        await sleep_forever()
+
+    call: Call = ('adder__wait', {})
+    script, _ = await talk(SkillsToolset(skills=[skill]), LOAD, call, call, call)
+    assert script.results[1:] == [('adder__wait', 'failed', 'Timed out after 0.01 seconds.')] * 3
 
 
 async def test_what_a_tool_says_to_pydantic_ai_is_kept():

@@ -103,6 +103,8 @@ def test_a_skill_that_was_made_is_found_with_all_its_files(folder: Path):
         ({'files': {'a\\b.md': ''}}, "not a path in the skill's folder"),
         ({'files': {'': ''}}, "not a path in the skill's folder"),
         ({'files': {'SKILL.md': ''}}, 'not among the files'),
+        ({'files': {'./SKILL.md': ''}}, 'not among the files'),
+        ({'files': {'skill.md': ''}}, 'not among the files'),
         ({'files': {'a': '', 'a/b': ''}}, 'exists|directory'),
     ],
 )
@@ -156,6 +158,18 @@ def test_removing_a_link_leaves_what_it_leads_to(folder: Path, tmp_path: Path):
     (folder / 'greeting').symlink_to(elsewhere)
     remove_user_skill('greeting')
     assert (os.listdir(folder), (elsewhere / 'SKILL.md').is_file()) == ([], True)
+
+
+@pytest.mark.parametrize('is_relative', [True, False])
+def test_a_link_that_is_switched_off_and_on_leads_where_it_led(folder: Path, tmp_path: Path, is_relative: bool):
+    elsewhere = create_user_skill('greeting', 'Greets.', 'Hello', folder=tmp_path / 'elsewhere')
+    folder.mkdir(parents=True)
+    (folder / 'greeting').symlink_to(os.path.relpath(elsewhere, folder) if is_relative else elsewhere)
+    disable_user_skill('greeting')
+    assert (list_user_skills(), os.listdir(folder)) == ({'greeting': False}, ['.disabled'])
+    enable_user_skill('greeting')
+    assert (list_user_skills(), os.listdir(folder / '.disabled')) == ({'greeting': True}, [])
+    assert (folder / 'greeting').resolve() == elsewhere.resolve()
 
 
 @pytest.mark.parametrize('change', [disable_user_skill, enable_user_skill, remove_user_skill])

@@ -9,6 +9,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from pydantic_ai_skills import SkillsDirectory, ValidationReport, fix_problems, skill_rules, validate_skills
+from pydantic_ai_skills.scan import HEAD_BYTES
 from tests.folders import settle, skill_md, write, write_skill
 
 
@@ -215,7 +216,7 @@ def test_what_cannot_be_read_quickly_is_looked_at_again(tmp_path: Path, monkeypa
 
 
 def test_instructions_are_read_beside_files_that_have_problems(tmp_path: Path):
-    folder = write(tmp_path / 'a', {'skill.md': skill_md('a').encode() + b'\xff'})
+    folder = write(tmp_path / 'a', {'skill.md': skill_md('a', body='x' * HEAD_BYTES).encode() + b'\xff'})
     (folder / 'link').symlink_to('x')
     codes = [problem.code for problem in validate_skills(tmp_path).problems]
     assert codes == ['file-link', 'file-name', 'not-utf8']
@@ -230,6 +231,11 @@ class TestFixing:
         [
             ('\n \n---\nname: a\ndescription: x\n---\nDo.\n', '---\nname: a\ndescription: x\n---\nDo.\n', ['frontmatter-not-first']),
             ('---\nname: A\ndescription: x\n---\nDo.\n', '---\nname: a\ndescription: x\n---\nDo.\n', ['name-invalid']),
+            (
+                '---\r\nname: A\r\ndescription: x\r\n---\r\nDo.\r\n',
+                '---\r\nname: a\r\ndescription: x\r\n---\r\nDo.\r\n',
+                ['name-invalid'],
+            ),
             ('---\ndescription: x\n---\nDo.\n', '---\nname: a\ndescription: x\n---\nDo.\n', ['name-missing']),
             ('---\nname:\ndescription: x\n---\n', '---\nname: a\ndescription: x\n---\n', ['name-missing']),
             (

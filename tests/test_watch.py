@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -281,6 +282,67 @@ def test_a_directory_that_cannot_be_watched_is_a_problem_and_works(root: Path, m
     write_skill(root / 'a', 'Edited again.')
     assert watched.find().skills[0].description == 'Edited again.'
     assert len(tries) == 2
+
+
+def test_a_file_that_stays_half_written_is_seen_without_an_event(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr('pydantic_ai_skills.directory.PATIENCE_S', 0.0)
+    watched = WatchedDirectory(SkillsDirectory(root))
+    watched.find()
+    (root / 'a/SKILL.md').write_text('---\nname: a\n')
+    with monkeypatch.context() as patch:
+        patch.setattr('pydantic_ai_skills.scan.STALL_NS', 10**15)
+        assert [skill.name for skill in watched.find().skills] == ['a', 'b']
+    monkeypatch.setattr('pydantic_ai_skills.scan.STALL_NS', 0)
+    found = watched.find()
+    assert [skill.name for skill in found.skills] == ['b']
+    assert [problem.code for problem in found.problems] == ['unclosed-frontmatter']
+
+
+def test_a_change_that_could_not_be_looked_at_is_seen_later(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = WatchedDirectory(SkillsDirectory(root))
+    watched.find()
+    write_skill(root / 'a', 'Edited.')
+    with monkeypatch.context() as patch:
+        refuse_to_open(patch, 'SKILL.md', errno.EMFILE)
+        with pytest.raises(OSError, match='Too many open files'):
+            watched.find()
+    assert watched.find().skills[0].description == 'Edited.'
+
+
+def test_where_temporary_files_are_cleared_up_changes_are_seen_all_the_same(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = write(tmp_path / 'temporary', {})
+    monkeypatch.setattr(tempfile, 'tempdir', str(temporary))
+    directory = Counting(root)
+    watched = WatchedDirectory(directory)
+    watched.find()
+    (own,) = temporary.iterdir()
+    shutil.rmtree(own)
+    write_skill(root / 'a', 'Edited.')
+    assert watched.find().skills[0].description == 'Edited.'
+    looks = directory.looks
+    assert watched.find().skills[0].description == 'Edited.'
+    assert directory.looks == looks
+
+
+def test_that_a_directory_cannot_be_watched_is_told_for_as_long_as_it_is_so(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Events, folders: frozenset[str]) -> None:
+        raise OSError('OS file watch limit reached.')
+
+    def no_events(self: Events) -> None:
+        return None
+
+    monkeypatch.setattr('pydantic_ai_skills.watch.RETRY_S', 0.0)
+    watched = WatchedDirectory(SkillsDirectory(root))
+    assert watched.find().problems == ()
+    with monkeypatch.context() as patch:
+        patch.setattr(Events, 'since_last_asked', no_events)
+        patch.setattr(Events, '__init__', refuse)
+        assert [problem.code for problem in watched.find().problems] == ['watch-failed']
+    assert watched.find().problems == ()
 
 
 def test_without_watchfiles_the_error_names_the_extra(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,6 +104,8 @@ class Conversation:
         while True:
             try:
                 output = self._runner.run(self._run(text, results))
+            except BrokenPipeError:
+                raise  # nobody reads on
             except Exception as error:  # noqa: BLE001 - whatever the library of a provider raises
                 self._out.fail(f'{type(error).__name__}: {error}')
                 return FAILED

@@ -54,8 +54,8 @@ def doctor(as_json: JsonOption = False) -> int:
     whatever is missing: only you know what you need.
     """
     out = Output(as_json=as_json)
-    findings = [finding for section in SECTIONS.values() for finding in _safely(section)]
     if as_json:
+        findings = [finding for section in SECTIONS.values() for finding in _safely(section)]
         out.data({'findings': [asdict(finding) for finding in findings]})
         return DONE
     for title, section in SECTIONS.items():
@@ -162,10 +162,12 @@ def _places() -> Iterator[Finding]:
             yield _directory(folder.path)
         else:
             yield Finding(what=str(folder.path), state='note', found='your own place for skills, not made yet')
-    for package in PackageSkillsRegistry().available:
+    for package in PackageSkillsRegistry(packages=project.settings.packages).available:
         found = f'{package.version}, {counted(len(package.skills), "skill")}'
-        advice = 'To use them, name the package in `packages` of [tool.pydantic-ai-skills].'
-        yield Finding(what=f'package {package.distribution}', state='note', found=found, advice=advice)
+        state, advice = 'ok', ''
+        if not package.offered:
+            state, advice = 'note', 'To use them, name the package in `packages` of [tool.pydantic-ai-skills].'
+        yield Finding(what=f'package {package.distribution}', state=state, found=found, advice=advice)
     for source in project.sources:
         locked = project.is_locked(source)
         advice = '' if locked else 'Lock it with: pydantic-ai-skills sync'

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pydantic_ai_skills import SkillProblem, skill_rules
+from pydantic_ai_skills.cli.output import safe
 
 __all__ = ('as_github', 'as_sarif')
 
@@ -20,7 +21,7 @@ def as_github(problem: SkillProblem) -> str:
     """A problem as a workflow command, which GitHub shows beside the line."""
     place = {'file': _relative(problem.path), 'line': str(problem.line or 1), 'title': problem.code}
     properties = ','.join(f'{name}={_escaped(value, also=":,")}' for name, value in place.items())
-    return f'::{problem.severity} {properties}::{_escaped(_told(problem))}'
+    return safe(f'::{problem.severity} {properties}::{_escaped(_told(problem))}')
 
 
 def as_sarif(problems: Sequence[SkillProblem]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import textwrap
 from importlib.util import find_spec
@@ -15,6 +16,9 @@ from pydantic_ai_skills.cli.options import DONE, JsonOption, command
 from pydantic_ai_skills.cli.output import Failure, Output, place
 
 __all__ = ('new',)
+
+_PLAIN = re.compile(r"[^\W_][\w .,;()'-]*").fullmatch
+"""Whether a text means the same without quotes in YAML."""
 
 SKILL_MD = """\
 ---
@@ -97,7 +101,7 @@ def new(
 def _write(folder: Path, name: str, description: str, *, script: bool) -> None:
     hint = ', `scripts/hello.py NAME`' if script else ''
     quoted = ' '.join(description.split())
-    if not quoted.replace(' ', '').isalnum():
+    if not _PLAIN(quoted):
         # In a block, so that no character of it means anything to YAML.
         quoted = f'>-\n  {quoted}'
     files = {

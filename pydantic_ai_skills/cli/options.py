@@ -108,7 +108,11 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
         except OSError as error:
             what = error.strerror or str(error)
             out.as_json &= _flush()
-            out.fail(f'{error.filename}: {what}' if error.filename else what)
+            message = f'{error.filename}: {what}' if error.filename else what
+            try:
+                out.fail(message)
+            except OSError:  # standard output takes nothing more
+                Output().fail(message)
             status = FAILED
         except KeyboardInterrupt:
             status = 130

@@ -82,6 +82,12 @@ def place(path: str) -> str:
     return near if len(near) < len(path) else path
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command what a reader who has gone means: rich would end the process, and with status 1."""
+        raise  # the error that is being handled
+
+
 class Output:
     """Where a command writes: text for people, or JSON for programs."""
 
@@ -100,8 +106,9 @@ class Output:
 
     @staticmethod
     def _console(stream: Any) -> Console:
-        console = Console(file=stream, highlight=False, markup=False, emoji=False)
-        if not console.is_terminal and not os.environ.get('COLUMNS'):
+        console = _Console(file=stream, highlight=False, markup=False, emoji=False)
+        # COLUMNS=0 is what some say who do not know: nothing would be written at all.
+        if console.width < 1 or not (console.is_terminal or os.environ.get('COLUMNS')):
             console.width = PLAIN_WIDTH
         return console
 

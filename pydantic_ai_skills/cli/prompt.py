@@ -160,5 +160,5 @@ def _instructions_cost(toolset: SkillsToolset[Any], name: str) -> int:
 
 
 def _budget() -> int | None:
-    default = inspect.signature(SkillsToolset).parameters['catalog_budget'].default
-    return SkillsProject.find().settings.catalog_budget or default
+    said = SkillsProject.find().settings.catalog_budget
+    return inspect.signature(SkillsToolset).parameters['catalog_budget'].default if said is None else said

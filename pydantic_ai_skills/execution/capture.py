@@ -86,7 +86,7 @@ class _Excerpt:
         if self._tail is not None and secrets:
             # The cut may have left a part of a secret at either edge.
             edge = max(len(secret.encode()) for secret in secrets) - 1
-            self._head = self._head[: len(self._head) - edge]
+            self._head = self._head[: max(0, len(self._head) - edge)]
             self._tail = self._tail[edge:]
         self.size = len(self._head) + len(self._tail or b'')
 

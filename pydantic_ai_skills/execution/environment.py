@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from pydantic import SecretStr
 
@@ -45,6 +46,7 @@ EnvValues: TypeAlias = 'Mapping[str, str | SecretStr] | Callable[[Any], Mapping[
 SkillEnv: TypeAlias = 'Sequence[str] | EnvValues'
 """For one skill: names of variables to pass on from this process, or variables with their values."""
 
+_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _SECRET_NAME = re.compile(
     r'KEY|TOKEN|SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|SESSION|DSN|DATABASE_URL|CONNECTION_STRING',
     re.IGNORECASE,
@@ -96,8 +98,7 @@ class ScriptEnvironment:
             for name, value in _values(source, ctx):
                 text = value.get_secret_value() if isinstance(value, SecretStr) else value
                 _check_name(name, SkillScriptExecutionError)
-                if '\0' in text:
-                    raise SkillScriptExecutionError(f'The environment variable {name!r} contains a NUL character.')
+                _check_value(name, text)
                 variables[name] = text
                 if isinstance(value, SecretStr) or _SECRET_NAME.search(name):
                     secrets.update(secret_forms(text))
@@ -110,8 +111,13 @@ def inherited_variables() -> dict[str, str]:
 
 
 def secret_forms(secret: str) -> Iterator[str]:
-    """A secret as it may turn up in output: as it is, line by line, quoted for an address, and in base 64."""
-    forms = {secret, *secret.splitlines(), quote(secret, safe=''), base64.b64encode(secret.encode()).decode()}
+    """A secret as it may turn up in output: as it is, line by line, inside JSON, quoted for an address, in base 64."""
+    data = os.fsencode(secret)
+    text = data.decode('utf-8', 'replace')  # as output is decoded
+    forms = {text, *text.splitlines(), json.dumps(text)[1:-1], quote(data, safe=''), quote(data), quote_plus(data)}
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        # Three bytes are four characters, so whole triples look the same whatever follows them, such as a line break.
+        forms |= {encode(data).decode(), encode(data[: len(data) // 3 * 3]).decode()}
     yield from (form for form in forms if len(form) >= MIN_SECRET_CHARS)
 
 
@@ -127,5 +133,20 @@ def _values(source: SkillEnv | None, ctx: Any) -> Iterator[tuple[str, str | Secr
 
 
 def _check_name(name: str, error: type[Exception]) -> None:
-    if not name or '=' in name or '\0' in name:
-        raise error(f'{name!r} cannot be the name of an environment variable.')
+    # The shell that sets the limits of a process passes on no others.
+    if not _NAME.fullmatch(name):
+        raise error(
+            f'{name!r} cannot be the name of an environment variable. A name is letters, digits and "_", and does not '
+            'begin with a digit.'
+        )
+
+
+def _check_value(name: str, value: str) -> None:
+    try:
+        valid = b'\0' not in os.fsencode(value)
+    except UnicodeEncodeError:
+        valid = False
+    if not valid:
+        raise SkillScriptExecutionError(
+            f'The environment variable {name!r} contains a NUL character or half of a surrogate pair.'
+        )

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
-__all__ = ('INTERPRETERS', 'SCRIPT_SUFFIXES', 'Interpreter', 'find_interpreter', 'interpreters_for')
+__all__ = ('INTERPRETERS', 'SCRIPT_SUFFIXES', 'Interpreter', 'find_interpreter', 'interpreters_for', 'needs')
 
 INTERPRETERS: dict[str, tuple[tuple[str, ...], ...]] = {
     '.py': (('python3',), ('python',)),
@@ -106,20 +106,28 @@ def interpreters_for(name: str, head: bytes, *, executable: bool) -> list[Interp
     return found
 
 
-def find_interpreter(path: Path, *, python: str | None, search_path: str | None) -> list[str]:
+def needs(interpreters: list[Interpreter]) -> str:
+    """What a script needs to be run, for a message that begins with its name."""
+    if dependencies := interpreters[0].dependencies:
+        return f"depends on {', '.join(dependencies[:5])[:200]} and needs 'uv' to provide it"
+    return f'needs {" or ".join(repr(PurePosixPath(interpreter.program).name) for interpreter in interpreters)}'
+
+
+def find_interpreter(path: Path, *, python: str | None, search_path: str | None, anywhere: bool = True) -> list[str]:
     """The program on this machine, with its own arguments, to put before the script's path; empty when there is none.
 
     Args:
         path: The script's file.
         python: The Python to run Python scripts with; `None` is the one this process runs on.
         search_path: The `PATH` in which programs are looked up.
+        anywhere: Whether the script may name a program by any path, or outside the system's folders by name only.
 
     Raises:
         SkillScriptExecutionError: The file cannot be run, or no program that can is installed.
     """
     candidates = interpreters_for(path.name, _read_head(path), executable=os.access(path, os.X_OK))
     for candidate in candidates:
-        if found := _installed(candidate, python=python, search_path=search_path):
+        if found := _installed(candidate, python=python, search_path=search_path, anywhere=anywhere):
             extra = ['--python', python] if candidate.dependencies and python else []
             return [found, *candidate.arguments[:-1], *extra, *candidate.arguments[-1:]]
     if candidates:
@@ -152,7 +160,7 @@ def _from_shebang(words: list[str], name: str) -> Interpreter:
     program, *arguments = words
     if by_name := PurePosixPath(program).name == 'env':
         program, *arguments = _env_command(arguments, name)
-    common = by_name or str(PurePosixPath(program).parent) in _SYSTEM_FOLDERS
+    common = by_name or _is_common(program)
     is_python = common and _PYTHON.fullmatch(PurePosixPath(program).name) is not None
     return Interpreter(program=program, arguments=tuple(arguments), is_python=is_python)
 
@@ -168,12 +176,17 @@ def _env_command(arguments: list[str], name: str) -> list[str]:
     return command
 
 
-def _installed(interpreter: Interpreter, *, python: str | None, search_path: str | None) -> str | None:
+def _is_common(program: str) -> bool:
+    return str(PurePosixPath(program).parent) in _SYSTEM_FOLDERS
+
+
+def _installed(interpreter: Interpreter, *, python: str | None, search_path: str | None, anywhere: bool) -> str | None:
     if interpreter.is_python:
         return shutil.which(python or sys.executable, path=search_path)
-    name = PurePosixPath(interpreter.program).name
-    found = shutil.which(interpreter.program, path=search_path) or shutil.which(name, path=search_path)
-    if found is None and interpreter.dependencies:
+    program, name = interpreter.program, PurePosixPath(interpreter.program).name
+    names = (program, name) if anywhere or _is_common(program) else (name,)
+    found = next((found for word in names if (found := shutil.which(word, path=search_path))), None)
+    if found is None and name == 'uv':
         # uv is often installed beside the Python it works for, in an environment that is not on the PATH.
         return shutil.which(str(Path(sys.executable).with_name(name)))
     return found
@@ -184,13 +197,10 @@ def _missing(path: Path, candidates: list[Interpreter], *, python: str | None) -
         return SkillScriptExecutionError(
             f'The Python {python or sys.executable!r} is not there. Set `python_executable` to one that is.'
         )
-    if dependencies := candidates[0].dependencies:
-        return SkillScriptExecutionError(
-            f"{path.name!r} depends on {', '.join(dependencies[:5])[:200]} and needs 'uv' to provide it, which is not "
-            'installed here or not on the PATH. See https://docs.astral.sh/uv/getting-started/installation/.'
-        )
-    names = ' or '.join(repr(PurePosixPath(candidate.program).name) for candidate in candidates)
-    return SkillScriptExecutionError(f'{path.name!r} needs {names}, which is not installed here or not on the PATH.')
+    where = ' See https://docs.astral.sh/uv/getting-started/installation/.' if candidates[0].dependencies else ''
+    return SkillScriptExecutionError(
+        f'{path.name!r} {needs(candidates)}, which is not installed here or not on the PATH.{where}'
+    )
 
 
 def _inline_dependencies(head: bytes) -> tuple[str, ...]:

@@ -71,7 +71,12 @@ def program_mounts(program: str) -> list[str]:
         installation = Path(path).parent.parent
         if is_system(path):
             continue
-        if (installation / 'pyvenv.cfg').exists() or any(installation.glob('lib/python3*')):
+        if installation == Path('~/.local').expanduser():
+            # It has packages of Python too, and beside them the data of all programs of this user.
+            real = os.path.realpath(path)
+            mounts[path] = ['--ro-bind' if real == path else '--symlink', real, path]
+            mounts |= {str(lib): ['--ro-bind', str(lib), str(lib)] for lib in installation.glob('lib')}
+        elif (installation / 'pyvenv.cfg').exists() or any(installation.glob('lib/python3*')):
             why = 'Set `python_executable` to a Python with a folder of its own.'
             mounts[str(installation)] = read_only_mount(installation, why=why)
         elif os.path.exists(path):

@@ -110,5 +110,10 @@ def _leads_inside(value: Any, folders: Sequence[Path]) -> bool:
     path = os.fspath(cast('str | os.PathLike[Any]', value))
     if not isinstance(path, str) or not path or '\0' in path or '://' in path:
         return False
-    real = Path(os.path.realpath(path))
-    return any(Path(os.path.realpath(folder)) in (real, *real.parents) for folder in folders)
+    allowed = {Path(os.path.realpath(os.path.expanduser(folder))) for folder in folders}
+    try:
+        # A function may take `~` for the home folder or for a name, so the path has to stay inside either way.
+        ways = [Path(os.path.realpath(way)) for way in (path, os.path.expanduser(path))]
+    except UnicodeEncodeError:  # half of a surrogate pair, which no file name has
+        return False
+    return not any(allowed.isdisjoint((real, *real.parents)) for real in ways)

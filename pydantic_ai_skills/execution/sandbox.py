@@ -111,7 +111,7 @@ class BubblewrapSkillScriptExecutor(SubprocessSkillScriptExecutor):
     def _interpreter(self, path: Path) -> list[str]:
         # Programs are looked up as usual; those that are not part of the system are shown to the script.
         interpreter = super()._interpreter(path)
-        if not interpreter or Path(interpreter[0]).name != 'uv':
+        if not _is_uv(interpreter):
             return interpreter
         if not self.network:
             raise SkillScriptExecutionError(
@@ -121,6 +121,10 @@ class BubblewrapSkillScriptExecutor(SubprocessSkillScriptExecutor):
         if '--python' not in interpreter:  # uv cannot see from inside which Pythons there are, so it is told
             interpreter[2:2] = ['--python', sys.executable]
         return interpreter
+
+    def _programs(self, interpreter: list[str]) -> list[str]:
+        """The programs that have to be there: the interpreter, and the Python that uv is to use."""
+        return [*interpreter[:1], *([self.python_executable or sys.executable] if _is_uv(interpreter) else [])]
 
     def _job(self, launch: Launch, interpreter: list[str], work_dir: Path) -> Job:
         limits = self.limits
@@ -148,7 +152,7 @@ class BubblewrapSkillScriptExecutor(SubprocessSkillScriptExecutor):
 
     def _mounts(self, launch: Launch, interpreter: list[str], work_dir: Path) -> list[str]:
         mounts = [*_temporary('/tmp', TEMP_BYTES), '--bind', str(work_dir), WORK_DIR]  # noqa: S108
-        for program in _programs(interpreter):
+        for program in self._programs(interpreter):
             mounts += program_mounts(program)
         for path in self.read_only:
             mounts += read_only_mount(path, why='Name the folders inside it that scripts may read.')
@@ -231,10 +235,8 @@ def _find_bubblewrap(bwrap: str) -> str:
     return found
 
 
-def _programs(interpreter: list[str]) -> list[str]:
-    """The programs that have to be there: the interpreter, and the Python that it is to use."""
-    behind = [interpreter[i + 1] for i, word in enumerate(interpreter) if word == '--python']
-    return [*interpreter[:1], *behind]
+def _is_uv(interpreter: list[str]) -> bool:
+    return bool(interpreter) and Path(interpreter[0]).name == 'uv'
 
 
 def _with_program(env: Mapping[str, str], interpreter: list[str]) -> Mapping[str, str]:

@@ -173,7 +173,10 @@ class SubprocessSkillScriptExecutor(ABC):
         return inherited_variables()
 
     def _interpreter(self, path: Path) -> list[str]:
-        return find_interpreter(path, python=self.python_executable, search_path=os.environ.get('PATH'))
+        # A sandbox shows the interpreter to the script, so what is shown must not be the script's choice.
+        return find_interpreter(
+            path, python=self.python_executable, search_path=os.environ.get('PATH'), anywhere=not self.sandboxed
+        )
 
     def _launch(self, script: SkillScript, args: Any, ctx: Any) -> Launch:
         path = _local_file(script)

@@ -8,7 +8,8 @@ import stat
 import tempfile
 import threading
 from collections import deque
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -22,6 +23,9 @@ KEPT_FOLDERS = 64
 
 MAX_LISTED_FILES = 200
 """Files of a run that are listed."""
+
+MAX_LISTED_DEPTH = 32
+"""How deep in folders they are looked for."""
 
 MAX_READ_BYTES = 10 * 1024 * 1024
 """How long a file may be to be read back, unless told otherwise."""
@@ -82,16 +86,16 @@ def keep_work_folder(folder: Path, *, forever: bool = False) -> tuple[ScriptFile
 def list_work_files(folder: Path) -> tuple[ScriptFile, ...]:
     """The regular files below a folder, sorted. Links, devices and pipes are not followed and not listed."""
     found: list[ScriptFile] = []
-    waiting = ['']
+    waiting: list[tuple[str, ...]] = [()]
     while waiting and len(found) < MAX_LISTED_FILES:
-        prefix = waiting.pop()
-        with suppress(OSError), os.scandir(folder / prefix) as entries:
+        steps = waiting.pop()
+        with suppress(OSError), _opened(folder, *steps) as opened, os.scandir(opened) as entries:
             for entry in entries:
-                name, info = f'{prefix}{entry.name}', entry.stat(follow_symlinks=False)
-                if stat.S_ISDIR(info.st_mode):
-                    waiting.append(f'{name}/')
-                elif stat.S_ISREG(info.st_mode) and _is_text(name):
-                    found.append(ScriptFile(name=name, size=info.st_size))
+                path, info = (*steps, entry.name), entry.stat(follow_symlinks=False)
+                if stat.S_ISDIR(info.st_mode) and len(path) <= MAX_LISTED_DEPTH:
+                    waiting.append(path)
+                elif stat.S_ISREG(info.st_mode) and _is_text(entry.name):
+                    found.append(ScriptFile(name='/'.join(path), size=info.st_size))
     return tuple(sorted(found[:MAX_LISTED_FILES], key=lambda file: file.name))
 
 
@@ -119,49 +123,80 @@ def read_work_file(folder: Path, name: str, *, max_bytes: int = MAX_READ_BYTES) 
 def remove_folder(folder: Path) -> None:
     """Remove a work folder, however deep it is and whatever rights a script took away inside it.
 
-    Folders are moved to the top before they are emptied, so neither depth nor the length of paths matters.
+    Everything is reached from a descriptor without following links, so nothing outside is touched, whatever a process
+    that is still there does meanwhile. What a script put in place of the folder, such as a link, is removed itself.
     """
-    waiting = [folder]
-    with suppress(OSError):
-        while waiting:
-            current = waiting.pop()
-            if not os.access(current, os.R_OK | os.W_OK | os.X_OK):
-                os.chmod(current, 0o700)
-            with os.scandir(current) as entries:
-                for entry in list(entries):
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(_moved_up(entry, folder))
-                    else:
-                        os.unlink(entry.path)
-            if current != folder:
-                os.rmdir(current)
-        os.rmdir(folder)
+    with suppress(OSError), _opened(folder.parent) as parent:
+        if not stat.S_ISDIR(os.stat(folder.name, dir_fd=parent, follow_symlinks=False).st_mode):
+            os.unlink(folder.name, dir_fd=parent)
+            return
+        with _owned(folder.name, parent) as top:
+            while inner := _unlink_files(top):
+                # One level at a time: what is further down is moved up, so neither depth nor long paths matter.
+                for name in inner:
+                    with _owned(name, top) as opened:
+                        for deeper in _unlink_files(opened):
+                            with _owned(deeper, opened):  # a folder has to be writable to be moved
+                                os.rename(deeper, uuid4().hex, src_dir_fd=opened, dst_dir_fd=top)
+                    os.rmdir(name, dir_fd=top)
+        os.rmdir(folder.name, dir_fd=parent)
 
 
-def _moved_up(entry: os.DirEntry[str], folder: Path) -> Path:
-    if not os.access(entry, os.W_OK):  # a folder has to be writable to be moved
-        os.chmod(entry, 0o700)
-    return Path(entry).rename(folder / uuid4().hex)
+def _unlink_files(folder: int) -> list[str]:
+    """Remove everything in a folder that is not a folder itself; return the names of those that are."""
+    inner: list[str] = []
+    with os.scandir(folder) as entries:
+        for entry in list(entries):
+            if entry.is_dir(follow_symlinks=False):
+                inner.append(entry.name)
+            else:
+                os.unlink(entry.name, dir_fd=folder)
+    return inner
+
+
+@contextmanager
+def _owned(name: str, parent: int) -> Generator[int]:
+    """A folder in another one, open, with all rights for this user. A link is refused."""
+    flags = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    # A folder that may not be read can be held all the same, where there is a way to.
+    held = os.open(name, getattr(os, 'O_PATH', os.O_RDONLY) | flags, dir_fd=parent)
+    try:
+        with suppress(OSError):
+            os.chmod(f'/proc/self/fd/{held}', 0o700)
+        opened = os.open('.', os.O_RDONLY | flags, dir_fd=held)
+    finally:
+        os.close(held)
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
+@contextmanager
+def _opened(folder: Path, *steps: str) -> Generator[int]:
+    """A folder, or one below it, open. Neither it nor a folder on the way may be a link."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    current = os.open(folder, flags)
+    try:
+        for step in steps:
+            above, current = current, os.open(step, flags, dir_fd=current)
+            os.close(above)
+        yield current
+    finally:
+        os.close(current)
 
 
 def _open_below(folder: Path, name: str) -> int:
     *parents, last = name.split('/')
     if any(part in ('', '.', '..') for part in (*parents, last)):
         raise ValueError(name)
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-    current = os.open(folder, flags | os.O_DIRECTORY)
-    try:
-        for part in parents:
-            above, current = current, os.open(part, flags | os.O_DIRECTORY, dir_fd=current)
-            os.close(above)
+    with _opened(folder, *parents) as parent:
         # Opening a pipe must not wait for somebody to write into it.
-        return os.open(last, flags | os.O_NONBLOCK, dir_fd=current)
-    finally:
-        os.close(current)
+        return os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=parent)
 
 
 def _is_empty(folder: Path) -> bool:
-    with suppress(OSError), os.scandir(folder) as entries:
+    with suppress(OSError), _opened(folder) as opened, os.scandir(opened) as entries:
         return next(entries, None) is None
     return False
 

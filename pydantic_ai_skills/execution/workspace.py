@@ -12,8 +12,8 @@ from uuid import uuid4
 
 from anyio import to_thread
 from pydantic_ai.workspaces import (
-    CommandResult,
     Workspace,
+    WorkspaceError,
     WorkspaceOutputLimitError,
     WorkspaceTimeoutError,
     WorkspaceUnavailableError,
@@ -26,7 +26,7 @@ from .base import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
 from .capture import StreamCapture, fit_output
 from .digest import FolderSnapshot, read_file, take_snapshot
 from .environment import EnvValues, ScriptEnvironment, SkillEnv
-from .interpreters import Interpreter, interpreters_for
+from .interpreters import Interpreter, interpreters_for, needs
 from .limits import ScriptLimits
 from .staging import Stage
 
@@ -113,9 +113,17 @@ class WorkspaceSkillScriptExecutor:
                 # The text is removed before the script starts; the open descriptor is all it needs.
                 command = f'exec <{shlex.quote(stdin)}; rm -f {shlex.quote(stdin)}; {command}'
             env |= {'SKILL_DIR': folder, 'CLAUDE_SKILL_DIR': folder}
-            return await self._execute(workspace, script, command, env, secrets)
+            done = await self._execute(workspace, script, command, env, secrets)
         except WorkspaceUnavailableError as error:
             raise SkillScriptExecutionError(f'The workspace is not available: {error}') from error
+        except (WorkspaceError, OSError) as error:  # also where a script left something in the way of the copies
+            raise SkillScriptExecutionError(f'The workspace refused to run a script: {error}') from error
+        if interpreters and done.exit_code == 127 and done.stderr.strip().endswith(NO_INTERPRETER):
+            raise SkillScriptExecutionError(
+                f'{script.name!r} {needs(interpreters)}, which the workspace does not have. '
+                'For the developer: install it there.'
+            )
+        return done
 
     async def _execute(
         self, workspace: Workspace, script: SkillScript, command: str, env: Mapping[str, str], secrets: Collection[str]
@@ -150,7 +158,6 @@ class WorkspaceSkillScriptExecutor:
                 f'The script {script.name!r} was stopped: it printed more than {error.limit:,} bytes.',
                 result=result(137, error.stdout, error.stderr),
             ) from error
-        _check_interpreter(done, script)
         return result(done.exit_code, done.stdout, done.stderr)
 
 
@@ -194,13 +201,12 @@ def _command_line(interpreters: list[Interpreter], path: str, argv: Sequence[str
         f'command -v {shlex.quote(program)} >/dev/null 2>&1 && '
         f'exec {shlex.join([program, *interpreter.arguments])} {tail}'
         for interpreter in interpreters
-        for program in dict.fromkeys((interpreter.program, PurePosixPath(interpreter.program).name))
+        for program in _names(interpreter)
     ]
     return f'{{ {"; ".join(choices)}; echo {shlex.quote(NO_INTERPRETER)} >&2; exit 127; }}'
 
 
-def _check_interpreter(done: CommandResult, script: SkillScript) -> None:
-    if done.exit_code == 127 and done.stderr.strip().endswith(NO_INTERPRETER):
-        raise SkillScriptExecutionError(
-            f'The workspace has no program that could run {script.name!r}. For the developer: install it there.'
-        )
+def _names(interpreter: Interpreter) -> list[str]:
+    """What the program may be called in the workspace, without repetition. Any Python will do in place of another."""
+    others = ('python3', 'python') if interpreter.is_python else ()
+    return list(dict.fromkeys((interpreter.program, PurePosixPath(interpreter.program).name, *others)))

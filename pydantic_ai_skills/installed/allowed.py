@@ -12,7 +12,7 @@ and the calls of `allow` that modules of the `pyskills` convention make:
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -60,19 +60,33 @@ class Declarations:
 def read_declarations(source: ModuleSource) -> Declarations:
     """Read what the source of a module declares."""
     found = Declarations()
-    for node in source.tree.body:
+    for node in _statements(source.tree.body):
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr) else None
         if isinstance(node, ast.Assign | ast.AnnAssign) and _assigns(node, DECLARATION):
             found.is_declared = True
-            found.functions.update(_declared(node.value))
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _last_name(node.value.func) == 'allow':
+            found.functions.update(_declared(value))
+        elif isinstance(value, ast.Call) and _is_allow(value.func, source):
             found.is_declared = True
-            found.functions.update(_allowed(node.value))
+            found.functions.update(_allowed(value))
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             for decorator in node.decorator_list:
-                if _last_name(decorator) == 'allow':
+                if _is_allow(decorator, source):
                     found.is_declared = True
                     found.functions[node.name] = AllowedFunction()
     return found
+
+
+def _statements(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The statements of a module, with those in `if`, `try` and `with`: what is declared there counts as well."""
+    for node in nodes:
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.expr):
+            yield from _statements(ast.iter_child_nodes(node))
+
+
+def _is_allow(node: ast.expr, source: ModuleSource) -> bool:
+    name = _last_name(node)
+    return name is not None and source.imports.get(name, name).rpartition('.')[2] == 'allow'
 
 
 def _assigns(node: ast.Assign | ast.AnnAssign, name: str) -> bool:
@@ -105,7 +119,11 @@ def _with_paths(paths: object) -> AllowedFunction:
 
 def _folders(names: Any) -> Paths:
     if isinstance(names, Mapping):
-        return {str(name): tuple(map(str, folders)) for name, folders in cast('Mapping[Any, Any]', names).items()}
+        given = cast('Mapping[Any, Any]', names)
+        return {
+            str(name): (folders,) if isinstance(folders, str) else tuple(map(str, folders))
+            for name, folders in given.items()
+        }
     return dict.fromkeys([names] if isinstance(names, str) else map(str, names))
 
 

@@ -95,6 +95,9 @@ def _attribute(meaning: griffe.Attribute, name: str) -> str:
 
 
 def _function(symbol: Symbol, meaning: griffe.Function, name: str) -> Iterator[str]:
+    for overload in meaning.overloads or ():
+        yield '@overload'
+        yield from _function(symbol, overload, name)
     comments = parameter_descriptions(symbol, meaning)
     for label in ('staticmethod', 'classmethod'):
         if label in meaning.labels:

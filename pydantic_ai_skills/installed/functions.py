@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
 import anyio.to_thread
 from pydantic import ValidationError
-from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import RunContext
+from pydantic_core import to_json
 
-from pydantic_ai_skills.callables import FunctionOptions, FunctionSchema, as_mapping
+from pydantic_ai_skills.callables import FunctionOptions, FunctionSchema, as_mapping, guarded
 from pydantic_ai_skills.exceptions import SkillRegistryError, SkillScriptExecutionError
 from pydantic_ai_skills.execution.paths import PathPolicy
 from pydantic_ai_skills.items import SkillScript
@@ -26,6 +27,9 @@ from .signatures import is_exact
 from .source import ModuleSource
 
 __all__ = ('FunctionRules', 'ModuleFunction', 'ModuleScript')
+
+MAX_ITEMS = 1000
+"""How many items of an iterator that a function returns are told."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,10 +96,10 @@ class ModuleFunction:
             function = getattr(import_source(self.source), self.name, None)
             if not callable(function):
                 raise SkillRegistryError(f'The module {self.source.name!r} has no function {self.name!r}.')
-            schema = FunctionOptions().read_schema(function)
-        except (SkillRegistryError, UserError, TypeError, ValueError, NameError) as error:
+            schema = _read_schema(self.name, function)
+        except SkillRegistryError as error:
             self._report(problem('import-failed', self.source.file.path, f'{error}'))
-            raise SkillRegistryError(str(error)) from error
+            raise
         if not self.is_exact:
             # A decorator may have changed what it takes; else the model is told the same as before.
             self.json_schema = schema.json_schema
@@ -104,7 +108,11 @@ class ModuleFunction:
     async def call(self, args_dict: dict[str, Any], ctx: RunContext[Any]) -> Any:
         """Call it with checked arguments, once it was imported."""
         assert self._imported is not None
-        return await self._imported.call(args_dict, ctx)
+        try:
+            return await self._imported.call(args_dict, ctx)
+        except SystemExit as error:
+            # It would end the process of the agent.
+            raise SkillScriptExecutionError(f'The script {self.name!r} ended with exit code {error.code}.') from error
 
     def misfits(self, args: object) -> bool:
         """Whether its source tells that arguments do not fit."""
@@ -178,7 +186,9 @@ class ModuleScript(SkillScript):
         """Check the arguments and the paths in them, then call the function."""
         await self.prepare(ctx, args)
         await self._check_paths(ctx, args)
-        return await super().run(ctx, args)
+        value = await super().run(ctx, args)
+        telling = anyio.to_thread.run_sync(_tellable, value)
+        return await guarded(telling, what=f'script {self.name!r}', error=SkillScriptExecutionError)
 
     async def _check_paths(self, ctx: Any, args: object) -> None:
         for policy in self._policies:
@@ -209,6 +219,26 @@ def _policies(
 
 def _name_of(way: str | int, positions: Sequence[str]) -> str:
     return way if isinstance(way, str) else positions[way] if 0 <= way < len(positions) else str(way)
+
+
+def _read_schema(name: str, function: Callable[..., Any]) -> FunctionSchema:
+    try:
+        return FunctionOptions().read_schema(function)
+    except Exception as error:  # the border to code of others, whose annotations may mean anything
+        message = f'It cannot be told what {name!r} takes: {type(error).__name__}: {error}'
+        raise SkillRegistryError(f'{message.rstrip(".")}.') from error
+
+
+def _tellable(value: object) -> Any:
+    """What a function returned, in a form that a model can be told: functions of a package are not made for that."""
+    if isinstance(value, Iterator):
+        items = list(islice(cast('Iterator[object]', value), MAX_ITEMS + 1))
+        value = items if len(items) <= MAX_ITEMS else [*items[:MAX_ITEMS], f'(Only the first {MAX_ITEMS:,} items.)']
+    try:
+        to_json(value, bytes_mode='base64')
+    except (ValueError, RecursionError):
+        return repr(value)
+    return value
 
 
 def _not_imported() -> None:

@@ -15,7 +15,7 @@ from .api import parameter_descriptions, render_api
 from .code import Code
 from .comments import RETURNS
 from .functions import FunctionRules, ModuleFunction, ModuleScript
-from .signatures import parameter_names, static_schema
+from .signatures import parameter_names, static_schema, takes
 from .source import ModuleSource, UnusableModule
 from .symbols import MissingExtraError, Module, Symbol
 
@@ -93,12 +93,19 @@ def _list_scripts(skill_name: str, module: Module, rules: FunctionRules) -> Skil
             message = f'{symbol.name!r} is not offered: its policy {allowed.unknown_policy} is not known here.'
             report(problem('policy-unknown', module.source.file.path, message))
             continue
-        schema = static_schema(
-            function,
-            imports=symbol.home.source.imports,
-            comments=_comments(symbol),
-            name=symbol.name,
-        )
+        paths = [way for way in (*allowed.read, *allowed.write) if isinstance(way, str)]
+        if missing := [name for name in paths if not takes(function, name)]:
+            message = f'{symbol.name!r} is not offered: its policy is about {missing[0]!r}, which it does not take.'
+            report(problem('policy-unknown', module.source.file.path, message))
+            continue
+        try:
+            schema = static_schema(
+                function, imports=symbol.home.source.imports, comments=_comments(symbol), name=symbol.name
+            )
+        except Exception as error:  # noqa: BLE001 - the border to code of others: one function does not hide the rest
+            message = f'{symbol.name!r} is not offered: it cannot be analysed, {type(error).__name__}: {error}.'
+            report(problem('module-unclear', module.source.file.path, message))
+            continue
         script = ModuleScript(
             ModuleFunction(symbol.name, module.source, schema, function, report),
             allowed=allowed,

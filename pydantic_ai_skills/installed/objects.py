@@ -79,7 +79,7 @@ class NamedSkills:
         if callable(value):
             try:
                 value = value()
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise SkillRegistryError(f'{self._label} failed with {type(error).__name__}: {error}') from error
         if not isinstance(value, list | tuple | set | frozenset):
             value = [value]

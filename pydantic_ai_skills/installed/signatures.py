@@ -17,10 +17,11 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Union
 
 from pydantic_ai.tools import RunContext
+from pydantic_core import to_json
 
 from pydantic_ai_skills.callables import FunctionOptions, FunctionSchema
 
-__all__ = ('AnyFunctionDef', 'is_exact', 'parameter_names', 'static_schema')
+__all__ = ('AnyFunctionDef', 'is_exact', 'parameter_names', 'static_schema', 'takes')
 
 AnyFunctionDef = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -58,12 +59,19 @@ _TYPES: dict[str, Any] = {
 _FAITHFUL_DECORATORS = frozenset({'allow', 'cache', 'deprecated', 'llmtool', 'lru_cache', 'validate_call'})
 
 _UNKNOWN_DEFAULT = None
-"""Stands for a default that is no literal."""
+"""Stands for a default that is no literal, or one that JSON cannot hold."""
 
 
 def parameter_names(function: AnyFunctionDef) -> list[str]:
     """The names of its parameters that can be given by position."""
     return [parameter.arg for parameter in (*function.args.posonlyargs, *function.args.args)]
+
+
+def takes(function: AnyFunctionDef, name: str) -> bool:
+    """Whether the function has a parameter of this name, or takes arguments of any name."""
+    given = function.args
+    named = [*given.posonlyargs, *given.args, *given.kwonlyargs, *([given.vararg] if given.vararg else [])]
+    return any(parameter.arg == name for parameter in named) or (given.kwarg is not None and given.kwarg.arg != name)
 
 
 def is_exact(function: AnyFunctionDef) -> bool:
@@ -92,7 +100,8 @@ def static_schema(
         if default is not None:
             try:
                 value = ast.literal_eval(default)
-            except (ValueError, TypeError):
+                to_json(value)
+            except (ValueError, TypeError):  # computed, or nothing that a schema can show
                 value = _UNKNOWN_DEFAULT
                 computed.append(parameter.arg)
         parameters.append(inspect.Parameter(parameter.arg, kind, default=value, annotation=annotation))

@@ -91,11 +91,26 @@ class Module:
     @cached_property
     def public_names(self) -> list[str]:
         """The names that are meant for others."""
-        exported = self.analyzed.exports
-        if exported is not None:
-            return list(dict.fromkeys(str(name) for name in exported))
+        if self.analyzed.exports is not None:
+            return list(dict.fromkeys(self.exported()))
         members = self.analyzed.members.items()
         return [name for name, member in members if not name.startswith('_') and not member.is_alias]
+
+    def exported(self, above: tuple[Module, ...] = ()) -> Iterator[str]:
+        """The names in `__all__`, with those in the `__all__` of other modules that it is made of."""
+        for export in self.analyzed.exports or ():
+            if isinstance(export, str):
+                yield export
+                continue
+            home, _, inner = self._absolute(export.path).rpartition('.')
+            module = self._module(home)
+            if inner == '__all__' and module is not None and module not in (self, *above):
+                yield from module.exported((self, *above))
+
+    def _absolute(self, path: str) -> str:
+        """The dotted path of what a dotted name in the module means."""
+        first, dot, rest = path.partition('.')
+        return f'{self.source.imports.get(first, f"{self.source.name}.{first}")}{dot}{rest}'
 
     def find(self, name: str, steps: int = MAX_STEPS) -> Symbol | None:
         """What a name of the module means; `None` if its source is not to be found, or it is a module."""

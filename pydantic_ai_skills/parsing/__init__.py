@@ -21,7 +21,7 @@ from .rules import (
     normalize_skill_name,
     problem,
 )
-from .skill_md import ParsedHead, ParsedSkill, decode_body, parse_head, parse_skill_text
+from .skill_md import ParsedHead, ParsedSkill, check_text, decode_body, parse_head, parse_skill_text
 
 __all__ = (
     'MAX_COMPATIBILITY_LENGTH',
@@ -35,6 +35,7 @@ __all__ = (
     'SkillHeader',
     'SkillRule',
     'check_skill_name',
+    'check_text',
     'decode_body',
     'find_headings',
     'normalize_skill_name',

@@ -21,6 +21,7 @@ __all__ = (
     'ToolSpec',
     'read_tools',
     'restore_tools',
+    'schema_of',
 )
 
 MAX_TOOLS = 64
@@ -76,16 +77,21 @@ class ToolArgument:
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of its value."""
-        schema: dict[str, Any] = {'type': self.type}
+        schema = schema_of(self.type)
         if self.description:
             schema['description'] = self.description
         if self.enum:
             schema['enum'] = list(self.enum)
         if self.items is not None:
-            schema['items'] = {'type': self.items} | ({'enum': list(self.item_enum)} if self.item_enum else {})
+            schema['items'] = schema_of(self.items) | ({'enum': list(self.item_enum)} if self.item_enum else {})
         if self.default is not None:
             schema['default'] = self.default
         return schema
+
+
+def schema_of(kind: ArgumentType) -> dict[str, Any]:
+    """The JSON schema of a type. Some providers refuse an array that says nothing about its items."""
+    return {'type': kind} | ({'items': {}} if kind == 'array' else {})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -169,12 +175,16 @@ def _tool(key: str, entry: Value) -> ToolSpec:
     if unknown:
         raise _Bad('tool-invalid', f'it has no option {shown(min(unknown))}')
     approval = entry.get('requires_approval', entry.get('requires-approval', 'false'))
+    arguments, passing = _arguments(entry.get('args', {})), _passing(entry.get('pass', 'positional'))
+    hidden = next((argument.name for argument in arguments if argument.name.startswith('_')), None)
+    if passing == 'flags' and hidden is not None:
+        raise _Bad('tool-invalid', f'{hidden!r} cannot be the name of a flag')
     return ToolSpec(
         name=name,
         description=_text(entry, 'description') or f'Runs {_text(entry, "script")}.',
         script=_script(_text(entry, 'script')),
-        arguments=_arguments(entry.get('args', {})),
-        passing=_passing(entry.get('pass', 'positional')),
+        arguments=arguments,
+        passing=passing,
         timeout=_timeout(entry.get('timeout')),
         requires_approval=_flag(approval, 'requires_approval'),
     )
@@ -248,13 +258,18 @@ def _argument(name: str, entry: Value) -> ToolArgument:
     item_options = items if isinstance(items, dict) else {} if items is None else {'type': items}
     item_kind = _type(item_options.get('type', 'string'), name) if item_options else None
     item_enum = _enum(item_options.get('enum'), item_kind, name)
-    default = entry.get('default')
+    enum = _enum(entry.get('enum'), kind, name)
+    given = entry.get('default')
+    default = None if given is None else _default(given, kind, item_kind, name)
+    allowed = item_enum or enum
+    if default is not None and allowed and not set(default if kind == 'array' else [default]) <= set(allowed):
+        raise _Bad('tool-invalid', f"the default of {name!r} is not in its 'enum'")
     return ToolArgument(
         name=name,
         type=kind,
         description=' '.join(_text(entry, 'description').split()) or None,
-        enum=_enum(entry.get('enum'), kind, name),
-        default=None if default is None else _default(default, kind, item_kind, name),
+        enum=enum,
+        default=default,
         required=_flag(entry.get('required', 'true' if default is None else 'false'), 'required'),
         items=item_kind,
         item_enum=item_enum,

@@ -16,7 +16,7 @@ __all__ = ('mend',)
 
 _LEADING_BLANK_LINES = re.compile(r'\A(\ufeff?)(?:[ \t]*(?:\r\n|\n|\r))+(?=---)')
 _OPENING_LINE = re.compile(r'\A\ufeff?---[ \t]*(\r\n|\n|\r)')
-_NAME_LINE = re.compile(r'^name[ \t]*:[^\r\n#\[{]*$', re.MULTILINE)
+_NAME_LINE = re.compile(r'^name[ \t]*:[^\r\n#\[{]*(?=\r?$)', re.MULTILINE)
 _PLAIN_VALUE = re.compile(r"""^([A-Za-z][\w-]*[ \t]*:[ \t]+)(?![\s"'|>\[{&*!#])([^\r\n]*[^\s])""", re.MULTILINE)
 """A value that stands without quotes on the line of its key."""
 

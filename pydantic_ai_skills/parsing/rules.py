@@ -145,8 +145,8 @@ _WARNINGS = {
     # Installed packages.
     'package-available': 'An installed package has skills that are not offered, because it was not named.',
     'package-empty': 'A package that was named has no skills.',
-    'module-unclear': 'The API of a module cannot be analysed; its docstring is loaded alone.',
-    'policy-unknown': 'A module lets a function be called under a policy that is not known; it is not offered.',
+    'module-unclear': 'The API of a module, or a function of it, cannot be analysed; the rest of it is loaded.',
+    'policy-unknown': 'A function is to be called under a policy that is not known or does not fit; it is not offered.',
     'import-failed': 'A module, or a function of it, could not be imported to be run.',
     'extra-missing': 'Something has to be installed before a skill can be loaded.',
 }
@@ -216,8 +216,8 @@ _FIXES = {
     'module-fails': 'Import the module by hand to see why, and mend it.',
     'package-available': 'To offer its skills, name the package in `packages=`.',
     'package-empty': 'Remove the package from `packages=`, or install a version that has skills.',
-    'module-unclear': 'Nothing, if the docstring is enough. Otherwise simplify what the module exports.',
-    'policy-unknown': 'Name a policy that is known.',
+    'module-unclear': 'Nothing, if the rest is enough. Otherwise simplify what the module exports.',
+    'policy-unknown': 'Name a policy that is known, and parameters that the function takes.',
     'import-failed': 'Import the module by hand to see why, and mend it.',
     'extra-missing': 'Install what the message names.',
     'pinned-unknown': 'Correct the name in `pinned=`, or remove it there.',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from functools import partial
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from .frontmatter import MAX_FRONTMATTER_BYTES, Split, read_frontmatter, split
 from .header import SkillHeader, read_header, simple_header
 from .rules import RULES, problem
 
-__all__ = ('ParsedHead', 'ParsedSkill', 'decode_body', 'parse_head', 'parse_skill_text')
+__all__ = ('ParsedHead', 'ParsedSkill', 'check_text', 'decode_body', 'parse_head', 'parse_skill_text')
 
 _NOT_FIRST = 'Blank lines come before the frontmatter. Remove them: other readers do not find it there.'
 _BLANK_LINES = re.compile(r'\A(?:[ \t]*\n)+')
@@ -116,6 +117,24 @@ def parse_skill_text(
         return ParsedSkill(None, '', (problem('not-utf8', path, message, text.count('\n', 0, e.start) + 1),))
     head = parse_head(data, path=path, folder_name=folder_name, validate=validate, complete=True)
     return ParsedSkill(head.header, _tidy(data[head.body_start or 0 :].decode()), head.problems)
+
+
+def check_text(data: bytes, path: str, *, complete: bool = True) -> tuple[SkillProblem, ...]:
+    """What is wrong with a `SKILL.md` as text, its body included.
+
+    Args:
+        data: The file from its start, as much of it as was read.
+        path: The file, for the problem.
+        complete: Whether that is all of it: otherwise its last character may be cut in two.
+    """
+    if data.isascii():
+        return ()
+    try:
+        codecs.utf_8_decode(data, 'strict', complete)
+    except UnicodeDecodeError as e:
+        message = f'Byte 0x{data[e.start]:02x} is not UTF-8. Save the file as UTF-8.'
+        return (problem('not-utf8', path, message, data.count(b'\n', 0, e.start) + 1),)
+    return ()
 
 
 def decode_body(data: bytes) -> str:

@@ -14,7 +14,7 @@ import anyio.to_thread
 from pydantic_ai_skills.exceptions import SkillRegistryError
 from pydantic_ai_skills.parsing.rules import problem
 from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.types import FoundSkills, Skill
+from pydantic_ai_skills.types import FoundSkills, Skill, SkillProvenance
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.registries.cached import CachedRegistry
@@ -29,6 +29,8 @@ LOCK_FILE = 'skills.lock'
 
 class SkillRegistry(ABC):
     """A source of skills that is not a local folder. Subclass it and say how to get them.
+
+    Skills with files for which it gives no `source` are a stranger's, unless the class has `trusted = True`.
 
     ```python
     from pydantic_ai_skills import Skill, SkillRegistry, SkillsToolset
@@ -87,12 +89,20 @@ class SkillRegistry(ABC):
         self._failures = ()
         try:
             found = FoundSkills(tuple(self.get_skills()), tuple(self.problems))
+            self._note_source(found)
         except Exception as error:  # noqa: BLE001 - the border that keeps one source from hiding the others
             found = failed(self, error, self._found)
             self._failures = found.problems
         if found != self._found or self._found is None:
             self._found = found
         return self._found
+
+    def _note_source(self, found: FoundSkills) -> None:
+        """Note where programs come from, where that was not said: they are a stranger's unless this is trusted."""
+        trusted = getattr(self, 'trusted', False) is True
+        for skill in found.skills:
+            if skill.source is None and (skill.path is not None or _has_programs(skill)):
+                skill.source = SkillProvenance(kind='registry', url=type(self).__name__, trusted=trusted)
 
     @property
     def _own_lock(self) -> threading.RLock:
@@ -168,6 +178,10 @@ class FindingRegistry(SkillRegistry):
     def problems(self) -> list[SkillProblem]:
         """What a person should know about the skills it has."""
         return list(self.find().problems)
+
+
+def _has_programs(skill: Skill[Any]) -> bool:
+    return skill.is_listed and any(script.function is None for script in skill.scripts)
 
 
 def guarded(find: Callable[[], FoundSkills], registry: SkillRegistry, last: FoundSkills | None) -> FoundSkills:

@@ -92,12 +92,15 @@ class PackageSkillsRegistry(FindingRegistry):
             path: Where to look for distributions, in place of `sys.path`.
 
         Raises:
-            SkillValidationError: A name is none of a distribution.
+            SkillValidationError: A name is none of a distribution, or folders are not given as a list.
         """
         self.packages = 'all' if packages == 'all' else tuple(_check_names(packages or (), 'packages'))
         self.trusted = (
             trusted if isinstance(trusted, bool) else frozenset(map(normalize, _check_names(trusted, 'trusted')))
         )
+        for parameter, given in (('read_from', read_from), ('write_to', write_to)):
+            if isinstance(given, str | Path):
+                raise SkillValidationError(f'Give {parameter} as a list of folders: [{str(given)!r}].')
         self.groups = tuple([groups] if isinstance(groups, str) else groups)
         self.folders = tuple(folder.strip('/') for folder in ([folders] if isinstance(folders, str) else folders))
         self.path = None if path is None else [str(place) for place in path]

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from pydantic_ai_skills.disclosure import clean
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.parsing.manifest import ToolArgument, ToolSpec
+from pydantic_ai_skills.parsing.manifest import ToolArgument, ToolSpec, schema_of
 from pydantic_ai_skills.types import Skill, SkillScript
 
 __all__ = ('RunScript', 'declared_tool', 'script_arguments')
@@ -74,7 +74,7 @@ def script_arguments(spec: ToolSpec, given: Mapping[str, Any]) -> Any:
         given_values = {name: value for name, value in values.items() if value is not None}
         return {STDIN_KEY: json.dumps(given_values, ensure_ascii=False)}
     if spec.passing == 'flags':
-        return {name: _plain(value) for name, value in values.items()}
+        return {name: _flag(value) for name, value in values.items()}
     return list(_positional(values))
 
 
@@ -96,11 +96,14 @@ def _positional(values: Mapping[str, Any]) -> Iterator[str | int | float]:
             yield plain
 
 
+def _flag(value: Any) -> Any:
+    """The value of a flag: each item of a list is one of its own."""
+    return [_plain(item) for item in cast(list[Any], value)] if isinstance(value, list) else _plain(value)
+
+
 def _plain(value: Any) -> Any:
-    """A value as an argument can hold it: mappings as JSON, alone or in a list."""
-    if isinstance(value, list):
-        return [_plain(item) for item in cast(list[Any], value)]
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+    """A value as one argument can hold it: mappings, and lists in a list, as JSON."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
 
 
 # --- The schema ---------------------------------------------------------------------------------------------------
@@ -118,7 +121,7 @@ def _field(argument: ToolArgument, *, trusted: bool) -> Any:
     kind: Any = Literal[argument.enum] if argument.enum else _PYTHON_TYPES[argument.type]
     if argument.items is not None:
         kind = list[Literal[argument.item_enum] if argument.item_enum else _PYTHON_TYPES[argument.items]]
-    schema = WithJsonSchema(_clean(argument.schema()) if trusted else {'type': argument.type})
+    schema = WithJsonSchema(_clean(argument.schema()) if trusted else schema_of(argument.type))
     if argument.required:
         return Annotated[kind, schema]
     # Some models say `null` for what they do not give. They are not told that they may.

@@ -55,7 +55,9 @@ def import_tools(skill: Skill[Any]) -> list[Tool[Any]]:
         del sys.modules[imported]
     sys.modules[name] = module  # where pydantic looks up the types that annotations name
     try:
-        exec(compile(source, path, 'exec'), module.__dict__)  # noqa: S102 - the source is trusted
+        # Without what this file imports from `__future__`.
+        code = compile(source, path, 'exec', dont_inherit=True)
+        exec(code, module.__dict__)  # noqa: S102 - the source is trusted
         return _tools_in(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]

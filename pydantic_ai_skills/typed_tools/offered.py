@@ -233,7 +233,8 @@ class TypedTools:
             try:
                 made = await self.of(skill)
             except SkillToolsError:
-                continue  # it is in the log, and was told to the model that loaded the skill
+                # It is in the log, and was told to the model that loaded the skill. The other tools do not need it.
+                made = await self._made_by(self.declare, skill)
             tools |= await made.toolset.get_tools(ctx)
         return tools
 

@@ -126,8 +126,12 @@ def test_streams_that_were_closed_are_done_without(here: Path, monkeypatch: pyte
         stream.close()
 
 
-def test_a_full_disk_is_told(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    write_skill(here / 'skills/a')
+@pytest.mark.parametrize('skills', [1, 50], ids=['less than a buffer holds', 'more'])
+def test_a_full_disk_is_told(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], skills: int
+):
+    for number in range(skills):
+        write_skill(here / f'skills/a{number}', 'x' * 1000)
     monkeypatch.setattr(sys, 'argv', ['pydantic-ai-skills', 'list', '--json'])
     with open('/dev/full', 'w') as full:
         monkeypatch.setattr(sys, 'stdout', full)
@@ -136,13 +140,14 @@ def test_a_full_disk_is_told(here: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert capsys.readouterr().err == 'error: No space left on device\n'
 
 
-def test_a_reader_that_has_seen_enough_is_fine(here: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize('args', [['list', '--json'], ['show', 'a']], ids=' '.join)
+def test_a_reader_that_has_seen_enough_is_fine(here: Path, monkeypatch: pytest.MonkeyPatch, args: list[str]):
     write_skill(here / 'skills/a')
     read_end, write_end = os.pipe()
     os.close(read_end)
     with open(write_end, 'w') as closed:
         monkeypatch.setattr(sys, 'stdout', closed)
-        monkeypatch.setattr(sys, 'argv', ['pydantic-ai-skills', 'list', '--json'])
+        monkeypatch.setattr(sys, 'argv', ['pydantic-ai-skills', *args])
         monkeypatch.setattr(sys, 'stdin', io.StringIO())
         with pytest.raises(SystemExit) as stopped:
             main()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,16 @@ def test_without_skills_there_are_no_tools(cli: Cli, here: Path):
 def test_who_types_is_asked_for_more(cli: Cli, skills: Path):
     done = cli('chat', '-d', 'skills', stdin='help\n', typed=True)
     assert done.err.count('> ') == 2
+
+
+def test_it_ends_quietly_when_nobody_reads_on(cli: Cli, skills: Path, monkeypatch: pytest.MonkeyPatch):
+    class Gone(io.TextIOWrapper):
+        def write(self, text: str, /) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, 'stdout', Gone(io.BytesIO()))
+    done = cli('chat', 'list')
+    assert (done.status, done.err) == (0, '')
 
 
 def test_long_results_are_cut_on_the_terminal_only(cli: Cli, here: Path):

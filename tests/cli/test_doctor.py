@@ -8,7 +8,7 @@ import pytest
 
 from pydantic_ai_skills import BubblewrapSkillScriptExecutor, user_skills_folder
 from tests.cli.conftest import Cli
-from tests.folders import write, write_skill
+from tests.folders import skill_md, write, write_skill
 from tests.registries.repositories import Repository
 
 
@@ -122,6 +122,32 @@ def test_limits_that_cannot_be_enforced_are_told(cli: Cli, monkeypatch: pytest.M
     found = findings(cli)
     assert found['limit'][1] == 'memory cannot be enforced here'
     assert found['bubblewrap'][1] == 'a sandbox was made, without a filter for system calls'
+
+
+def test_only_packages_that_are_not_named_need_advice(cli: Cli, here: Path, site: Path):
+    for name in ('acme', 'other'):
+        skill = f'{name}/.agents/skills/{name}/SKILL.md'
+        metadata = f'Metadata-Version: 2.1\nName: {name}\nVersion: 1\n'
+        files = {f'{name}-1.dist-info/METADATA': metadata, f'{name}-1.dist-info/RECORD': f'{skill},,\n'}
+        write(site, {skill: skill_md(name), **files})
+    write(here, {'pyproject.toml': '[tool.pydantic-ai-skills]\npackages = ["acme"]\n'})
+    found = findings(cli)
+    assert found['package acme'] == ('ok', '1, 1 skill', '')
+    assert found['package other'][0] == 'note'
+    assert 'name the package' in found['package other'][2]
+
+
+def test_it_looks_once(cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    made: list[BubblewrapSkillScriptExecutor] = []
+
+    class Counted(BubblewrapSkillScriptExecutor):
+        def __init__(self) -> None:
+            made.append(self)
+            super().__init__()
+
+    monkeypatch.setattr('pydantic_ai_skills.cli.doctor.BubblewrapSkillScriptExecutor', Counted)
+    assert cli('doctor').status == 0
+    assert len(made) == 1
 
 
 def test_people_read_it_in_sections(cli: Cli):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
+from pydantic_ai_skills.scan import HEAD_BYTES
 from tests.cli.conftest import Cli
 from tests.folders import skill_md, write, write_skill
 from tests.registries.repositories import Repository
@@ -120,7 +121,7 @@ class TestList:
         assert '[bold red]not markup[/]' in cli('list').out
 
     def test_instructions_that_are_not_utf8_do_not_hide_the_skill(self, cli: Cli, here: Path):
-        write(here / 'skills', {'x/SKILL.md': skill_md('x').encode() + b'\xff'})
+        write(here / 'skills', {'x/SKILL.md': skill_md('x', body='x' * HEAD_BYTES).encode() + b'\xff'})
         (skill,) = cli('list', '--json').data['skills']
         assert (skill['name'], skill['tokens']) == ('x', 0)
 

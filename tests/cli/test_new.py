@@ -23,10 +23,27 @@ def test_its_script_runs(cli: Cli, here: Path):
     assert cli('run', 'hello', 'hello', '--', 'Ada').out == 'Hello, Ada!\n'
 
 
-@pytest.mark.parametrize('text', ['Plain words', 'With: colons, "quotes" # and more', "It's\nlong {a} [b]"])
+@pytest.mark.parametrize(
+    'text',
+    [
+        'Plain words',
+        "Sam's, one; (two). - Use",
+        '- x',
+        "'x",
+        'a :',
+        'With: colons, "quotes" # and more',
+        "It's\nlong {a} [b]",
+    ],
+)
 def test_a_description_is_kept_whatever_is_in_it(cli: Cli, here: Path, text: str):
     cli('new', 'x', '--description', text)
     assert cli('list', '--json').data['skills'][0]['description'] == ' '.join(text.split())
+
+
+def test_a_description_that_needs_no_quotes_is_one_line(cli: Cli, here: Path):
+    cli('new', 'x')
+    lines = (here / 'skills/x/SKILL.md').read_text('utf-8').splitlines()
+    assert lines[2] == 'description: Describe what x does. Use when somebody asks for it.'
 
 
 def test_a_description_that_breaks_a_rule_leaves_nothing(cli: Cli, here: Path):

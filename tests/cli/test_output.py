@@ -109,6 +109,14 @@ def test_lines_are_not_cut_for_programs(monkeypatch: pytest.MonkeyPatch):
     assert 'x' * 500 in file.getvalue()
 
 
+@pytest.mark.parametrize('terminal', [io.StringIO, Terminal])
+def test_no_columns_at_all_are_an_unknown_width(monkeypatch: pytest.MonkeyPatch, terminal: type[io.StringIO]):
+    open_terminal(monkeypatch, '0')
+    monkeypatch.setattr(sys, 'stdout', file := terminal())
+    Output().line('what there is to say')
+    assert 'what there is to say' in file.getvalue()
+
+
 def test_codes_of_problems_are_links_on_a_terminal(monkeypatch: pytest.MonkeyPatch):
     terminal = open_terminal(monkeypatch)
     problem = SkillProblem(path='x', code='name-mismatch', severity='error', message='\x1b[2J', fix='Rename it.')

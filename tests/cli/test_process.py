@@ -328,6 +328,40 @@ def test_an_interrupt_ends_a_conversation(bench: Bench):
     assert (status, b'Traceback' in b''.join(written)) == (130, False)
 
 
+@pytest.mark.parametrize('args', [['show', 'units'], ['chat', 'list'], ['chat', 'list', '--json']], ids=' '.join)
+def test_a_reader_who_has_gone_ends_it_quietly(bench: Bench, args: list[str]):
+    for run in bench.runs.values():
+        run.result()
+    theirs, ours = os.pipe()
+    os.close(theirs)
+    try:
+        done = subprocess.run(
+            [*COMMAND, *args],
+            cwd=bench.root / 'template/app',
+            env={**os.environ, 'HOME': str(bench.root / 'template/home')},
+            stdin=subprocess.DEVNULL,
+            stdout=ours,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    finally:
+        os.close(ours)
+    assert (done.returncode, done.stderr) == (0, '')
+
+
+@pytest.mark.skipif(not Path('/dev/full').exists(), reason='needs a device that is always full')
+def test_a_full_disk_is_told_to_who_wanted_json(bench: Bench):
+    for run in bench.runs.values():
+        run.result()
+    app = bench.root / 'template/app'
+    args = ['show', 'long', '--json', '-d', str(bench.root / 'long')]
+    write(bench.root / 'long', {'long/SKILL.md': f'{skill_md("long")}{"More than a buffer holds. " * 10_000}'})
+    with open('/dev/full', 'w', encoding='utf-8') as full:
+        done = subprocess.run([*COMMAND, *args], cwd=app, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (3, 'error: No space left on device\n')
+
+
 def test_every_command_is_run(bench: Bench):
     from pydantic_ai_skills.cli.app import COMMANDS as there_are
 

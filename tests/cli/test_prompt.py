@@ -7,9 +7,10 @@ import pytest
 from pydantic_ai import Agent
 
 from pydantic_ai_skills import SkillsToolset, estimate_tokens
+from pydantic_ai_skills.scan import HEAD_BYTES
 from tests.cli.conftest import Cli
 from tests.conversations import ScriptedModel
-from tests.folders import write, write_skill
+from tests.folders import skill_md, write, write_skill
 
 
 @pytest.fixture
@@ -56,12 +57,14 @@ def test_the_projects_budget_is_used(cli: Cli, here: Path, skills: Path):
     data = cli('prompt', '--json').data
     assert data['budget'] == 1200
     assert data['characters'] <= 1200
+    write(here, {'pyproject.toml': '[tool.pydantic-ai-skills]\ncatalog-budget = 0\n'})
+    assert cli('prompt', '--json').data['budget'] == 0
 
 
 def test_many_skills_are_counted_without_loading_them(cli: Cli, here: Path):
     for number in range(201):
         write_skill(here / f'skills/s{number}')
-    write(here, {'skills/s0/SKILL.md': b'---\nname: s0\ndescription: x\n---\n\xff'})
+    write(here, {'skills/s0/SKILL.md': skill_md('s0', body='x' * HEAD_BYTES).encode() + b'\xff'})
     data = cli('prompt', 's1', '--json').data
     assert [skill['loaded'] for skill in data['skills'][:2]] == [0, estimate_tokens(data['loaded']['s1'])]
 

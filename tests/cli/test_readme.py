@@ -42,7 +42,7 @@ def test_the_home_page_of_the_documentation_can_be_followed(cli: Cli):
 
 
 def test_the_readme_can_be_followed(cli: Cli, here: Path, site: Path, repository: Repository):
-    for name in ('pydantic-ai-slim', 'typer'):
+    for name in ('pydantic-ai-skills', 'pydantic-ai-slim', 'typer'):
         skill = f'{name.replace("-", "_")}/.agents/skills/{name}/SKILL.md'
         write(
             site,
@@ -64,7 +64,7 @@ def test_the_readme_can_be_followed(cli: Cli, here: Path, site: Path, repository
     follow(made)
     file = here / 'skills/greeter/SKILL.md'
     whole = file.read_text()
-    file.write_text(re.sub(r'^description: .*\n(  .*\n)*', '', whole, flags=re.MULTILINE))
+    file.write_text(re.sub(r'^description: .*\n', '', whole, flags=re.MULTILINE))
     follow(broken, status=1)
     file.write_text(whole)
     for block in rest:

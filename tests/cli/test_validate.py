@@ -105,6 +105,13 @@ def test_github_annotations(cli: Cli, broken: Path):
 """)
 
 
+def test_github_annotations_do_nothing_on_a_terminal(cli: Cli, here: Path):
+    write(here / 'skills', {'a\x1b[31m/SKILL.md': 'x'})
+    out = cli('validate', '--format', 'github').out
+    assert 'file=skills/a\\x1b[31m/SKILL.md' in out
+    assert '\x1b' not in out
+
+
 class TestSarif:
     def check(self, data: Any) -> list[Any]:
         validate = cast(Any, fastjsonschema).compile(json.loads(SCHEMA.read_text('utf-8')), use_default=False)

@@ -80,3 +80,12 @@ def test_no_part_of_a_secret_is_left_at_the_cut(shift: int) -> None:
     data = ('.' * shift + secret).encode() * 3000
     output = fit_output(capture(data), capture(b''), limit=1000, secrets=[secret])
     assert not set(output.stdout.replace('[secret]', '')) & set(secret)
+
+
+@pytest.mark.parametrize('size', [200, 240, 290, 330, 390, 450, 600, 3000])
+def test_no_part_of_a_long_secret_is_left_where_masking_made_the_rest_short(size: int) -> None:
+    secret = 'ABCDEFGHIJ' * (size // 10)
+    longer = secret + '.' * (size // 3)  # such as its base 64
+    output = fit_output(capture(f'{secret}\n'.encode() * 300), capture(b''), limit=1000, secrets=[secret, longer])
+    assert output.truncated
+    assert not set(output.stdout.replace('[secret]', '')) & set(secret)

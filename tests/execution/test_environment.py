@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import json
+import os
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
+from pydantic_ai_skills.execution.capture import mask
 from pydantic_ai_skills.execution.environment import ScriptEnvironment
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
 
@@ -92,12 +95,29 @@ async def test_secrets_that_a_script_prints_are_masked(make_script: MakeScript) 
     [
         'top/secret+value',
         'top%2Fsecret%2Bvalue',
+        'top/secret%2Bvalue',
         base64.b64encode(b'top/secret+value').decode(),
+        base64.b64encode(b'top/secret+value').decode().rstrip('='),
+        base64.urlsafe_b64encode(b'top/secret+value').decode(),
+        base64.b64encode(b'top/secret+value\n').decode(),
+        base64.b64encode(b'top/secret+value, and more').decode(),
     ],
 )
 def test_a_secret_is_known_in_the_forms_it_is_sent_in(form: str) -> None:
     _, secrets = ScriptEnvironment(env={'API_TOKEN': 'top/secret+value'}).build(None, None)
-    assert form in secrets
+    # Where text follows, what is left of base 64 holds no more than two characters of the secret.
+    assert mask(form, secrets).startswith('[secret]')
+
+
+def test_a_secret_with_quotes_is_known_inside_json() -> None:
+    _, secrets = ScriptEnvironment(env={'API_TOKEN': 'a"b\\c-öl'}).build(None, None)
+    assert mask(json.dumps({'token': 'a"b\\c-öl'}), secrets) == '{"token": "[secret]"}'
+
+
+async def test_a_secret_that_is_not_utf_8_is_masked(make_script: MakeScript, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('API_TOKEN', os.fsdecode(b'abc\xff\xfedef'))
+    script = make_script('a.py', 'import os; os.write(1, os.environb[b"API_TOKEN"])')
+    assert (await LocalSkillScriptExecutor(pass_env=['API_TOKEN']).run(script)).stdout == '[secret]'
 
 
 def test_each_line_of_a_long_secret_is_one() -> None:
@@ -106,7 +126,9 @@ def test_each_line_of_a_long_secret_is_one() -> None:
     assert 'END' not in secrets
 
 
-@pytest.mark.parametrize('values', [{'A=B': 'x'}, {'': 'x'}, {'A': 'x\0y'}])
+@pytest.mark.parametrize(
+    'values', [{'A=B': 'x'}, {'': 'x'}, {'A-B': 'x'}, {'Logging:Level': 'x'}, {'A': 'x\0y'}, {'A_TOKEN': 'x\ud800y'}]
+)
 async def test_variables_that_no_process_can_have_are_refused(make_script: MakeScript, values: dict[str, str]) -> None:
     executor = LocalSkillScriptExecutor(env=lambda _: values)
     with pytest.raises(SkillScriptExecutionError, match='environment variable'):

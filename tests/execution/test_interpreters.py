@@ -89,6 +89,18 @@ def test_a_python_at_a_place_of_its_own_is_that_python(tmp_path: Path, programs:
     assert find_interpreter(path, python=None, search_path='') == [str(programs / 'python3')]
 
 
+def test_a_program_may_have_to_be_the_one_on_the_path(tmp_path: Path, programs: Path) -> None:
+    own = tmp_path / 'own' / 'node'
+    own.parent.mkdir()
+    own.touch(0o755)
+    path = script(tmp_path, 'a', f'#!{own}')
+    search = str(programs)
+    assert find_interpreter(path, python=None, search_path=search) == [str(own)]
+    assert find_interpreter(path, python=None, search_path=search, anywhere=False) == [str(programs / 'node')]
+    system = script(tmp_path, 'b', '#!/bin/sh')
+    assert find_interpreter(system, python=None, search_path=search, anywhere=False) == ['/bin/sh']
+
+
 def test_an_executable_file_is_its_own_program(tmp_path: Path) -> None:
     path = tmp_path / 'tool'
     path.write_bytes(b'\x7fELF\0')
@@ -172,6 +184,8 @@ def test_uv_is_found_beside_the_python_too(tmp_path: Path, programs: Path, monke
     monkeypatch.setattr(sys, 'executable', str(programs / 'python3'))
     path = script(tmp_path, 'a.py', INLINE)
     assert find_interpreter(path, python=None, search_path='/none')[0] == str(programs / 'uv')
+    asking = script(tmp_path, 'b.py', '#!/usr/bin/env -S uv run --script')
+    assert find_interpreter(asking, python=None, search_path='/none') == [str(programs / 'uv'), 'run', '--script']
     (programs / 'uv').unlink()
     with pytest.raises(
         SkillScriptExecutionError, match=r"'a.py' depends on requests>=2, rich and needs 'uv' to provide it"

@@ -126,6 +126,8 @@ async def test_paths_inside_their_folders_are_allowed(
         ({'source': 'file:///etc/passwd', 'target': 'out/x'}, 'source'),
         ({'source': 'data/x\0y', 'target': 'out/x'}, 'source'),
         ({'source': '', 'target': 'out/x'}, 'source'),
+        ({'source': 'data/\ud800', 'target': 'out/x'}, 'source'),
+        ({'source': '~/file', 'target': 'out/x'}, 'source'),
         ({'source': 'data/file', 'target': 'data/x'}, 'target'),
         ({'source': 'data/file', 'target': 'out/../private/x'}, 'target'),
         ({'source': 'data/file', 'target': 'out/x', 'extra': ['data/file', 'private/file']}, 'extra'),
@@ -139,6 +141,19 @@ async def test_paths_that_lead_outside_are_refused(
     policy = PathPolicy(read={'source': ['data'], 'extra': ['data']}, write={'target': ['out']})
     with pytest.raises(SkillScriptExecutionError, match=f"The path in '{parameter}', .* is not one that may be"):
         await decide(policy, None, SKILL, COPY, args)
+
+
+async def test_a_tilde_stays_inside_whether_it_is_a_name_or_the_home_folder(
+    folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('HOME', str(folders / 'private'))
+    monkeypatch.chdir(folders / 'data')
+    args = {'source': '~/file', 'target': 'out/x'}
+    with pytest.raises(SkillScriptExecutionError, match="The path in 'source', '~/file'"):
+        await decide(PathPolicy(read={'source': ['.']}), None, SKILL, COPY, args)
+    with pytest.raises(SkillScriptExecutionError, match="The path in 'source', '~/file'"):
+        await decide(PathPolicy(read={'source': ['~']}), None, SKILL, COPY, args)
+    assert await decide(PathPolicy(read={'source': ['.', '~']}), None, SKILL, COPY, args) == 'allow'
 
 
 def open_any(where: Any) -> str:

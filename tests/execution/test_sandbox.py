@@ -235,8 +235,10 @@ async def test_the_network_is_closed_unless_it_was_asked_for(
     assert await output(executor, script, [listener]) == 'Connection refused\n'
     connected = await build(network=True)
     assert await output(connected, script, [listener]) == 'hello\n'
-    names = make_script('b.sh', 'test -s /etc/resolv.conf && test -s /etc/hosts && echo both')
-    assert await output(connected, names) == 'both\n'
+    # With the names that this machine knows, and whom it asks for others.
+    files = [path for path in (Path('/etc/hosts'), Path('/etc/resolv.conf')) if path.exists()]
+    names = make_script('b.sh', f'cat {" ".join(map(str, files))}')
+    assert await output(connected, names) == ''.join(path.read_text() for path in files)
 
 
 async def test_more_folders_can_be_shown(make_script: MakeScript, tmp_path: Path) -> None:
@@ -250,13 +252,14 @@ async def test_more_folders_can_be_shown(make_script: MakeScript, tmp_path: Path
 
 
 async def test_a_failing_script_and_a_signal_are_told_apart_from_a_broken_sandbox(
-    executor: BubblewrapSkillScriptExecutor, make_script: MakeScript
+    executor: BubblewrapSkillScriptExecutor, make_script: MakeScript, skill_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (await executor.run(make_script('a.sh', 'exit 3'))).exit_code == 3
     assert (await executor.run(make_script('b.sh', 'kill -TERM $$'))).exit_code == 143
     assert (await executor.run(make_script('c.sh', 'exit 1'))).exit_code == 1
-    interpreter = make_script('bin/interpreter', '#!/no/such/program', mode=0o755)
-    script = make_script('tool', f'#!{interpreter.path}')
+    make_script('bin/interpreter', '#!/no/such/program', mode=0o755)
+    monkeypatch.setenv('PATH', str(skill_dir / 'bin'))
+    script = make_script('tool', '#!/usr/bin/env interpreter')
     with pytest.raises(SkillScriptExecutionError, match="'tool' could not be started in its sandbox: .*No such file"):
         await executor.run(script)
 
@@ -410,6 +413,30 @@ async def test_a_skill_that_is_the_home_folder_or_the_system_is_not_shown(
         await executor.run(script)
 
 
+@pytest.mark.parametrize(
+    'first_line',
+    [
+        '#!/usr/bin/env -S bash --norc -c "cat {key}" -- --python {key}',
+        '#!/bin/bash -c "cat {key}" -- --python {folder}',
+        '#!{folder}/bin/bash',
+        '#!/usr/bin/../..{folder}/bin/bash',
+    ],
+)
+async def test_the_first_line_of_a_script_cannot_choose_what_is_shown(
+    executor: BubblewrapSkillScriptExecutor, make_script: MakeScript, tmp_path: Path, first_line: str
+) -> None:
+    folder = tmp_path / 'home' / 'tool'
+    (folder / 'bin').mkdir(parents=True)
+    (folder / 'bin' / 'bash').symlink_to('/bin/bash')
+    (folder / 'lib' / 'python3.11').mkdir(parents=True)  # so that it looks like an installation of Python
+    key = folder / 'key'
+    key.write_text('private')
+    script = make_script('a.sh', f'{first_line.format(key=key, folder=folder)}\ncat {key}\n')
+    result = await executor.run(script)
+    assert result.stdout == ''
+    assert 'No such file or directory' in result.stderr
+
+
 def test_interpreters_outside_the_system_are_shown_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert program_mounts('/usr/bin/env') == []
     (tmp_path / 'bin').mkdir()
@@ -434,8 +461,31 @@ def test_interpreters_outside_the_system_are_shown_and_no_more(tmp_path: Path, m
     assert str(tmp_path) not in program_mounts(sys.executable)
 
 
+def test_of_programs_a_user_installed_neither_keys_nor_data_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = tmp_path / '.local'
+    (local / 'bin').mkdir(parents=True)
+    (local / 'bin' / 'uv').touch()
+    (local / 'lib' / 'python3.12').mkdir(parents=True)
+    (local / 'share' / 'keyrings').mkdir(parents=True)
+    monkeypatch.setenv('HOME', str(tmp_path))
+    program, packages = str(local / 'bin' / 'uv'), str(local / 'lib')
+    assert program_mounts(program) == ['--ro-bind', program, program, '--ro-bind', packages, packages]
+    (local / 'bin' / 'python3').symlink_to('/usr/bin/env')
+    python, real = str(local / 'bin' / 'python3'), os.path.realpath('/usr/bin/env')
+    assert program_mounts(python) == ['--symlink', real, python, '--ro-bind', packages, packages]
+
+
 def test_systems_whose_top_folders_are_real_are_mounted_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mounts, '_TOP_FOLDERS', ('/usr/bin', '/no/such'))
     assert system_mounts()[3:6] == ['--ro-bind', '/usr/bin', '/usr/bin']
     assert '/no/such' not in system_mounts()
     assert read_only_mount(Path('/usr/share'), why='') == ['--ro-bind', '/usr/share', '/usr/share']
+
+
+def test_a_setting_that_leads_into_the_system_is_a_link_to_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = '../usr/bin/env'  # as /etc/localtime does on most machines, but not on all
+    monkeypatch.setattr(mounts, '_SETTINGS', (setting, 'no-such-setting'))
+    shown = system_mounts()
+    assert shown[-7:-4] == ['--symlink', os.path.realpath('/usr/bin/env'), f'/etc/{setting}']

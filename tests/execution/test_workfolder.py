@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from anyio import to_thread
@@ -96,8 +98,11 @@ def test_an_empty_folder_is_used_again_unless_something_happened_to_it() -> None
 
 def test_only_regular_files_with_proper_names_are_listed(tmp_path: Path) -> None:
     (tmp_path / 'real').write_text('x')
-    (tmp_path / 'link').symlink_to('/etc/passwd')
-    (tmp_path / 'folder-link').symlink_to('/etc')
+    outside = tmp_path.parent / 'outside'
+    outside.mkdir()
+    (outside / 'file').touch()
+    (tmp_path / 'link').symlink_to(outside / 'file')
+    (tmp_path / 'folder-link').symlink_to(outside)
     os.mkfifo(tmp_path / 'pipe')
     (Path(os.fsdecode(os.fsencode(tmp_path) + b'/bad\xff'))).touch()
     assert list_work_files(tmp_path) == (ScriptFile(name='real', size=1),)
@@ -105,12 +110,30 @@ def test_only_regular_files_with_proper_names_are_listed(tmp_path: Path) -> None
 
 
 def test_a_folder_of_traps_is_removed_without_a_trace(tmp_path: Path) -> None:
+    (tmp_path / 'outside').touch()
     folder = make_work_folder()
-    (folder / 'link').symlink_to('/etc/passwd')
+    (folder / 'link').symlink_to(tmp_path / 'outside')
+    (folder / 'folder-link').symlink_to(tmp_path)
     os.mkfifo(folder / 'pipe')
     assert keep_work_folder(folder) == ()
     assert not folder.exists()
-    assert Path('/etc/passwd').exists()
+    assert (tmp_path / 'outside').exists()
+
+
+@pytest.mark.parametrize('kept', ['file', None])
+async def test_a_link_in_place_of_the_folder_is_not_followed(
+    make_script: MakeScript, tmp_path: Path, kept: str | None
+) -> None:
+    elsewhere = tmp_path / 'elsewhere'
+    elsewhere.mkdir()
+    if kept:
+        (elsewhere / kept).write_text('not of this run')
+    swap = f'rm -r "$SKILL_WORK_DIR"; ln -s {elsewhere} "$SKILL_WORK_DIR"; echo "$SKILL_WORK_DIR"'
+    result = await LocalSkillScriptExecutor().run(make_script('a.sh', swap))
+    await to_thread.run_sync(remove_kept_folders)
+    assert (result.files, result.work_dir) == ((), None)
+    assert [path.name for path in elsewhere.iterdir()] == ([kept] if kept else [])
+    assert not os.path.lexists(result.stdout.strip())
 
 
 def test_a_folder_that_a_script_removed_is_no_mistake() -> None:
@@ -169,26 +192,59 @@ def test_a_folder_that_is_very_deep_or_locked_is_removed(tmp_path: Path) -> None
     assert not folder.exists()
 
 
-def test_rights_that_were_taken_away_are_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Root may do everything, so what another user would see is acted.
+def test_rights_that_were_taken_away_are_taken_back() -> None:
+    child = os.fork()
+    if not child:
+        left = True
+        try:
+            if os.getuid() == 0:  # who may do everything
+                os.setgid(65534)
+                os.setuid(65534)
+            folder = Path(tempfile.mkdtemp())
+            (folder / 'locked/inner').mkdir(parents=True)
+            (folder / 'locked/inner/file').touch()
+            for path in (folder / 'locked/inner', folder / 'locked', folder):
+                path.chmod(0)
+            remove_folder(folder)
+            left = os.path.lexists(folder)
+        finally:
+            os._exit(left)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_what_is_elsewhere_stays_when_a_folder_becomes_a_link_at_the_worst_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / 'elsewhere'
+    (elsewhere / 'deep').mkdir(parents=True)
+    (elsewhere / 'file').touch()
     folder = tmp_path / 'work'
     (folder / 'inner').mkdir(parents=True)
-    (folder / 'inner').chmod(0)
-    asked: list[str] = []
-    changed: list[str] = []
-    real = os.chmod
+    (folder / 'inner/file').touch()
+    scan = os.scandir
 
-    def access(path: os.PathLike[str], mode: int) -> bool:
-        asked.append(os.fspath(path))
-        return False
+    def scan_and_swap(opened: int) -> Any:
+        """List a folder, and swap what is in it before anybody can act on the list."""
+        entries = scan(opened)
+        monkeypatch.setattr(os, 'scandir', scan)
+        (folder / 'inner').rename(tmp_path / 'moved')
+        (folder / 'inner').symlink_to(elsewhere)
+        return entries
 
-    def chmod(path: os.PathLike[str], mode: int) -> None:
-        changed.append(os.fspath(path))
-        real(path, mode)
-
-    monkeypatch.setattr(os, 'access', access)
-    monkeypatch.setattr(os, 'chmod', chmod)
+    monkeypatch.setattr(os, 'scandir', scan_and_swap)
     remove_folder(folder)
-    assert not folder.exists()
-    assert asked == changed
-    assert str(folder) in changed
+    assert sorted(path.name for path in elsewhere.iterdir()) == ['deep', 'file']
+
+
+def test_a_file_in_place_of_the_folder_is_removed(tmp_path: Path) -> None:
+    (tmp_path / 'work').touch()
+    remove_folder(tmp_path / 'work')
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_very_deep_folders_are_not_listed(tmp_path: Path) -> None:
+    deepest = tmp_path.joinpath(*'d' * 33)
+    deepest.mkdir(parents=True)
+    (deepest / 'hidden').touch()
+    (deepest.parent / 'seen').touch()
+    assert [Path(file.name).name for file in list_work_files(tmp_path)] == ['seen']

@@ -18,6 +18,7 @@ from pydantic_ai.workspaces import (
     UnavailableWorkspace,
     Workspace,
     WorkspaceCommand,
+    WorkspaceError,
     WorkspaceOutputLimitError,
     WorkspaceRef,
     WorkspaceTimeoutError,
@@ -274,8 +275,10 @@ async def test_long_output_is_cut_as_everywhere(make_script: MakeScript, remote:
         (WorkspaceUnavailableError('it expired'), 'The workspace is not available: it expired'),
         (
             CommandResult(exit_code=127, stdout='', stderr='pydantic-ai-skills: no interpreter\n'),
-            "The workspace has no program that could run 'a.sh'. For the developer: install it there.",
+            "'a.sh' needs 'bash' or 'sh', which the workspace does not have. For the developer: install it there.",
         ),
+        (WorkspaceError('not in this folder'), 'The workspace refused to run a script: not in this folder'),
+        (ConnectionResetError('gone'), 'The workspace refused to run a script: gone'),
     ],
 )
 async def test_a_workspace_that_cannot_run_the_script_is_told(
@@ -287,10 +290,31 @@ async def test_a_workspace_that_cannot_run_the_script_is_told(
     assert str(caught.value) == message
 
 
-async def test_a_missing_interpreter_is_found_out_for_real(make_script: MakeScript, local: Any) -> None:
-    script = make_script('a.zzz', '#!/usr/bin/env no-such-program\n')
-    with pytest.raises(SkillScriptExecutionError, match="no program that could run 'a.zzz'"):
-        await WorkspaceSkillScriptExecutor().run(script, None, local)
+@pytest.mark.parametrize(
+    ('source', 'needed'),
+    [
+        ('#!/usr/bin/env no-such-program\n', "'a.py' needs 'no-such-program'"),
+        ('# /// script\n# dependencies = ["rich"]\n# ///\n', "'a.py' depends on rich and needs 'uv' to provide it"),
+    ],
+)
+async def test_a_missing_interpreter_is_found_out_for_real_and_named(
+    make_script: MakeScript, local: Any, source: str, needed: str
+) -> None:
+    executor = WorkspaceSkillScriptExecutor(env={'PATH': '/nowhere'})
+    with pytest.raises(SkillScriptExecutionError, match=f'{needed}, which the workspace does not have'):
+        await executor.run(make_script('a.py', source), None, local)
+
+
+@pytest.mark.parametrize('first_line', ['#!/usr/bin/env python3.99', '#!/usr/bin/python3.99', ''])
+async def test_any_python_of_the_workspace_will_do(make_script: MakeScript, local: Any, first_line: str) -> None:
+    script = make_script('a.py', f'{first_line}\nprint("ran")')
+    assert (await WorkspaceSkillScriptExecutor().run(script, None, local)).stdout == 'ran\n'
+
+
+async def test_a_file_in_the_place_of_the_copies_is_told(make_script: MakeScript, local: Any, tmp_path: Path) -> None:
+    (tmp_path / 'workspace' / '.skills').touch()
+    with pytest.raises(SkillScriptExecutionError, match='The workspace refused to run a script: .*Not a directory'):
+        await WorkspaceSkillScriptExecutor().run(make_script('a.sh', ''), None, local)
 
 
 @pytest.mark.parametrize('ctx', [None, SimpleNamespace(), context(UnavailableWorkspace('none'))])

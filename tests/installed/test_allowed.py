@@ -75,6 +75,11 @@ async def run(toolset: SkillsToolset[Any], script: str, **args: Any) -> tuple[bo
         ('allow({save: None, load: OpenWritePolicy()})', ['load']),
         ('allow({"save": PosAllowPolicy(0)})', []),
         ('@allow\ndef more(): ...', ['more']),
+        ('try:\n    allow(plain)\nexcept ImportError: ...', ['plain']),
+        ('if rules:\n    __skill_scripts__ = ["plain"]', ['plain']),
+        ('done = allow(plain)', ['plain']),
+        ('from rules import allow as permit\npermit(plain)', ['plain']),
+        ('def inner():\n    allow(plain)', ['plain', 'save', 'load', 'inner']),
         ('@other\ndef more(): ...', ['plain', 'save', 'load', 'more']),
     ],
 )
@@ -93,6 +98,10 @@ def test_only_what_a_module_declares_can_be_called(place: Site, declaration: str
         'allow({save: PathPolicy(write={"target": ["out"]}, otherwise="ask")})',
         "__skill_scripts__ = {'save': 'always'}",
         "__skill_scripts__ = {'save': {'delete': ['target']}}",
+        "__skill_scripts__ = {'save': {'write': ['tagret']}}",
+        "__skill_scripts__ = {'save': {'write': [0]}}",
+        "__skill_scripts__ = {'more': {'write': ['rest']}}\ndef more(**rest): ...",
+        'allow({save: PosAllowPolicy(0, "filename")})',
     ],
 )
 def test_a_function_under_a_policy_that_is_not_known_is_not_offered(place: Site, declaration: str):
@@ -110,6 +119,8 @@ WAYS = [
     'allow(save, allow_policy=PosAllowPolicy(kw="target"))',
     'allow({save: rules.OpenWritePolicy()})',
     'allow({save: OpenWritePolicy})',
+    'try:\n    allow({save: PosAllowPolicy(0, "target")})\nexcept ImportError: ...',
+    'from rules import allow as permit\npermit({save: PosAllowPolicy()})',
 ]
 
 
@@ -159,13 +170,15 @@ async def test_what_is_read_has_folders_of_its_own(importable: Site, tmp_path: P
     [
         'allow({{save: PathPolicy(write={{"target": [{folder!r}]}})}})',
         "__skill_scripts__ = {{'save': {{'write': {{'target': [{folder!r}]}}}}}}",
+        "__skill_scripts__ = {{'save': {{'write': {{'target': {folder!r}}}}}}}",
     ],
 )
 @pytest.mark.parametrize(('write_to', 'is_allowed'), [(None, True), ('out', True), ('other', False)])
 async def test_folders_that_a_module_names_hold_beside_those_of_the_developer(
     importable: Site, tmp_path: Path, declaration: str, write_to: str | None, is_allowed: bool
 ):
-    (tmp_path / 'out').mkdir()
+    for name in ('out', 'other'):
+        (tmp_path / name).mkdir()
     options = {} if write_to is None else {'write_to': [tmp_path / write_to]}
     found = toolset(importable, declaration.format(folder=str(tmp_path / 'out')), **options)
     succeeded, _ = await run(found, 'save', target=str(tmp_path / 'out/x'))
@@ -177,3 +190,16 @@ async def test_folders_that_a_module_names_hold_beside_those_of_the_developer(
 async def test_a_position_that_the_function_does_not_have_hides_nothing(importable: Site, tmp_path: Path):
     found = toolset(importable, 'allow({save: PosAllowPolicy(7)})', write_to=[tmp_path])
     assert await run(found, 'save', target=str(tmp_path / 'x')) == (True, 'saved')
+
+
+@pytest.mark.parametrize('parameters', ['*target: str', '*, target: str', '**rest: str'])
+async def test_a_declared_path_may_be_any_kind_of_parameter(importable: Site, tmp_path: Path, parameters: str):
+    found = toolset(
+        importable,
+        f"__skill_scripts__ = {{'more': {{'write': ['target']}}}}\ndef more({parameters}): return 'called'",
+        write_to=[tmp_path / 'out'],
+    )
+    ways = [[str(tmp_path / name)] if parameters.startswith('*t') else str(tmp_path / name) for name in ('x', 'out/x')]
+    succeeded, message = await run(found, 'more', target=ways[0])
+    assert (succeeded, 'is not one that may be written' in message) == (False, True)
+    assert await run(found, 'more', target=ways[1]) == (True, 'called')

@@ -149,6 +149,56 @@ def test_relative_imports_of_a_package_are_followed(place: Site):
     assert 'def part():' in load(place, files, 'acme')
 
 
+def test_names_that_other_modules_export_are_exported_with_them(place: Site):
+    text = """
+from . import sub
+from .more import *
+from .more import __all__ as more_names
+from .ring import turn
+import acme.ring
+OWN = list(globals())
+__all__ = ['own', *more_names, *acme.ring.__all__, 'turn'] + sub.__all__ + OWN
+def own(): ...
+def hidden(): ...
+"""
+    files = {
+        'sub': "__all__ = ['inner']\ndef inner(): ...\n",
+        'more': "__all__ = ['also']\ndef also(): ...\ndef not_this(): ...\n",
+        'ring': "import acme.main\n__all__ = ['turn', *acme.main.__all__]\ndef turn(): ...\n",
+    }
+    lines = shown(place, f'from .sub import inner\n{text}', **files).splitlines()
+    assert [line for line in lines if line.startswith(('def', '__all__'))][:4] == [
+        'def own():',
+        'def also():',
+        'def turn():',
+        'def inner():',
+    ]
+    assert not any('hidden' in line or '__all__' in line for line in lines)
+
+
+def test_overloads_are_shown_before_what_they_are_of(place: Site):
+    text = """
+from typing import overload
+@overload
+def half(x: int) -> int: ...
+@overload
+def half(x: str, /) -> str:
+    '''Of a word.'''
+def half(x):
+    '''The half of it.'''
+"""
+    assert shown(place, text) == snapshot('''\
+@overload
+def half(x: int) -> int:
+    ...
+@overload
+def half(x: str, /) -> str:
+    """Of a word."""
+def half(x):
+    """The half of it."""\
+''')
+
+
 def test_a_module_without_symbols_is_its_docstring(place: Site):
     assert load(place, {'acme/main.py': '"""Only words.\n\nAnd more.\n"""\n'}) == 'Only words.\n\nAnd more.'
 

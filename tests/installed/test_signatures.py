@@ -84,6 +84,7 @@ def test_annotations_are_looked_up_and_never_evaluated(place: Site, annotation: 
         ('def f(x=1, *, y="a"):', {'x': {'default': 1}, 'y': {'default': 'a'}}, []),
         ('def f(x, y=LIMIT):', {'x': {}, 'y': {}}, ['x']),
         ('def f(x: int = len("abc")):', {'x': {'type': 'integer'}}, []),
+        ("def f(x=b'\\xff'):", {'x': {}}, []),
         ('def f(*values: int):', {'values': {'type': 'array', 'items': {'type': 'integer'}}}, ['values']),
         ('def f(x, **rest: int):', {'x': {}}, ['x']),
         ('def f(ctx: RunContext[None], x: int):', {'x': {'type': 'integer'}}, ['x']),

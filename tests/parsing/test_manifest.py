@@ -97,6 +97,18 @@ def test_a_tool_needs_a_script_and_nothing_else():
         ('go: {script: go.sh, args: {a: {type: bool, default: 2}}}', 'tool-invalid', "a value of 'a' is no boolean"),
         ('go: {script: go.sh, args: {a: {type: number, default: nan}}}', 'tool-invalid', "a value of 'a' is no number"),
         ('go: {script: go.sh, args: {a: {type: array, default: x}}}', 'tool-invalid', "a value of 'a' is no array"),
+        (
+            'go: {script: go.sh, args: {a: {enum: [x, y], default: z}}}',
+            'tool-invalid',
+            "the default of 'a' is not in its",
+        ),
+        (
+            'go: {script: go.sh, args: {a: {type: array, items: {enum: [x]}, default: [x, z]}}}',
+            'tool-invalid',
+            "the default of 'a' is not in its 'enum'",
+        ),
+        ('go: {script: go.sh, pass: flags, args: {_a: string}}', 'tool-invalid', "'_a' cannot be the name of a flag"),
+        ('go: {script: go.sh, pass: flags, args: {_: string}}', 'tool-invalid', "'_' cannot be the name of a flag"),
         ('"go now": {script: go.sh}', 'tool-invalid', 'a name is made of Latin letters, digits and underscores'),
         ('stop: true', 'tool-invalid', "it should be a mapping with 'description', 'script' and 'args'"),
         ('other-one: {script: go.sh}', 'tool-name-clash', "another tool is called 'other_one' already"),

@@ -447,6 +447,9 @@ def test_entry_points_that_cannot_be_read_are_one_problem(place: Site, text: str
         ('"""Doc."""\nimport sys\ndef f(): ...\nsys.exit(3)\n', 'SystemExit'),
         ('"""Doc."""\ndef f(): ...\ndel f\n', "has no function 'f'"),
         ('"""Doc."""\ndef f(x: "Nothing"): ...\n', 'Nothing'),
+        ('"""Doc."""\nimport json\ndef f(x: "json.Nothing"): ...\n', 'Nothing'),
+        ('"""Doc."""\nclass C: ...\ndef f(x: C): ...\n', "cannot be told what 'f' takes"),
+        ('"""Doc."""\nfrom typing import Callable\ndef f(x: Callable[[], int]): ...\n', "what 'f' takes"),
     ],
 )
 async def test_a_module_that_cannot_be_imported_is_a_tool_failure_and_a_problem(
@@ -460,6 +463,63 @@ async def test_a_module_that_cannot_be_imported_is_a_tool_failure_and_a_problem(
         assert not succeeded
         assert reason in message
     assert [found.code for found in toolset.problems] == ['import-failed']
+
+
+RETURNS = '''"""Doc."""
+class Thing:
+    def __repr__(self): return 'a thing'
+def thing(): return Thing()
+def numbers(n: int): yield from range(n)
+def ring():
+    items = []
+    items.append(items)
+    return items
+def half(): return 'a\\ud800'
+async def later(): return {1: Thing()}
+def breaks():
+    yield 1
+    raise ValueError('no more')
+def leave(): raise SystemExit(3)
+'''
+
+
+@pytest.mark.parametrize(
+    ('script', 'args', 'expected'),
+    [
+        ('thing', {}, 'a thing'),
+        ('numbers', {'n': 1000}, [*range(1000)]),
+        ('numbers', {'n': 1001}, [*range(1000), '(Only the first 1,000 items.)']),
+        ('ring', {}, '[[...]]'),
+        ('half', {}, r"'a\ud800'"),
+        ('later', {}, '{1: a thing}'),
+        ('breaks', {}, "The script 'breaks' failed with ValueError: no more"),
+        ('leave', {}, "The script 'leave' ended with exit code 3."),
+    ],
+)
+async def test_whatever_a_function_of_a_module_gives_the_run_goes_on(
+    importable: Site, script: str, args: dict[str, int], expected: Any
+):
+    call = ('run_skill_script', {'skill_name': 'acme-stats', 'script_name': script, 'args': args})
+    model = ScriptedModel(calls=[call])
+    toolset = SkillsToolset(registries=[stats(importable, RETURNS, trusted=True)])
+    result = await Agent(model.model, toolsets=[toolset]).run('Go')
+    ((_, _, told),) = model.results
+    assert (result.output, told) == ('done', expected)
+
+
+def test_a_function_that_cannot_be_analysed_does_not_hide_the_others(place: Site):
+    text = '"""Doc."""\nfrom pydantic_ai import RunContext\ndef good(): ...\ndef bad(x: int, ctx: RunContext): ...\n'
+    (found,) = stats(place, text).get_skills()
+    assert [script.name for script in found.scripts] == ['good']
+    (told,) = found.files.problems
+    assert (told.code, "'bad' is not offered" in told.message) == ('module-unclear', True)
+
+
+@pytest.mark.parametrize('setting', ['read_from', 'write_to'])
+@pytest.mark.parametrize('value', ['notes', Path('notes')])
+def test_one_folder_that_is_no_list_is_refused(setting: str, value: Any):
+    with pytest.raises(SkillValidationError, match=rf"Give {setting} as a list of folders: \['notes'\]"):
+        PackageSkillsRegistry(**{setting: value})
 
 
 def test_a_module_that_breaks_the_analysis_is_its_docstring(place: Site):
@@ -571,6 +631,10 @@ def fails():
     raise RuntimeError('no skills today')
 
 
+def leaves():
+    raise SystemExit('no skills ever')
+
+
 nothing = 3
 """
 
@@ -631,6 +695,7 @@ def test_skills_that_have_to_be_imported_are_left_out_without_trust(importable: 
     ('attribute', 'reason'),
     [
         ('fails', 'acme.skills_of_ours:fails failed with RuntimeError: no skills today'),
+        ('leaves', 'acme.skills_of_ours:leaves failed with SystemExit: no skills ever'),
         ('nothing', 'is no skill, list of skills or function, but gives a int'),
         ('greeting.missing', 'but gives a NoneType'),
         ('missing', 'but gives a NoneType'),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,7 +43,9 @@ print(json.dumps({{
 @pytest.fixture(scope='module')
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment in which nothing but these packages is installed."""
-    uv = [str(Path(sys.executable).parent / 'uv'), '--quiet']
+    program = shutil.which('uv', path=os.pathsep.join((str(Path(sys.executable).parent), os.environ['PATH'])))
+    assert program is not None
+    uv = [program, '--quiet']
     environment = tmp_path_factory.mktemp('published') / 'environment'
     python = environment / 'bin/python'
     subprocess.run([*uv, 'venv', '--offline', '--python', sys.executable, str(environment)], check=True)
