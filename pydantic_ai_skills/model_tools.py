@@ -19,7 +19,6 @@ from pydantic_ai_skills.library import SkillLibrary
 from pydantic_ai_skills.search import SkillSearch, wait_here
 from pydantic_ai_skills.types import DepsT, Skill
 from pydantic_ai_skills.use import ScriptArguments, SkillUse
-from pydantic_ai_skills.view import View
 
 __all__ = ('ModelTools',)
 
@@ -82,7 +81,7 @@ class ModelTools(Generic[DepsT]):
         Args:
             skill_name: The name of the skill, as listed.
         """
-        skill = await self._find(await self.library.visible(ctx), skill_name, ctx)
+        skill = await self._find(skill_name, ctx)
         if self.library.is_deferred(skill):
             self.conversation.check_loaded(skill, ctx)
             return disclosure.already_loaded(skill)
@@ -98,7 +97,7 @@ class ModelTools(Generic[DepsT]):
             resource_name: The name of the resource, as listed by the loaded skill.
             args: Arguments, if the resource has parameters; {"page": 2} for the next page of a long text.
         """
-        skill = await self._find(await self.library.visible(ctx), skill_name, ctx)
+        skill = await self._find(skill_name, ctx)
         self.conversation.check_loaded(skill, ctx)
         return await self.use.read(ctx, skill, resource_name, args)
 
@@ -114,15 +113,16 @@ class ModelTools(Generic[DepsT]):
                 flags ({"verbose": true, "limit": 5} is --verbose --limit 5) and positional arguments under "_"
                 ({"_": ["in.pdf", "out.pdf"]}), text for standard input under "_stdin"; a list is passed on as it is.
         """
-        skill = await self._find(await self.library.visible(ctx), skill_name, ctx)
+        skill = await self._find(skill_name, ctx)
         self.conversation.check_loaded(skill, ctx)
         return await self.use.run(ctx, skill, script_name, args)
 
-    async def _find(self, view: View, name: str, ctx: RunContext[DepsT]) -> Skill[Any]:
+    async def _find(self, name: str, ctx: RunContext[DepsT]) -> Skill[Any]:
         """The skill of this name that the run of `ctx` may see."""
-        skill = view.catalog.get(name) or next((s for s in self.conversation.loaded(ctx) if s.name == name), None)
-        close_to = partial(self.close_to, view.catalog)
-        return skill or await anyio.to_thread.run_sync(view.catalog.find, name, close_to)
+        catalog = (await self.library.visible(ctx)).catalog
+        skill = catalog.get(name) or next((s for s in self.conversation.loaded(ctx) if s.name == name), None)
+        close_to = partial(self.close_to, catalog)
+        return skill or await anyio.to_thread.run_sync(catalog.find, name, close_to)
 
     def close_to(self, visible: Catalog, name: str) -> Sequence[str]:
         """The names closest to one that no skill has, out of those that may be seen."""
