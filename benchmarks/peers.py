@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -44,7 +45,9 @@ def python_for(name: str) -> Path:
     done = folder / '.done'
     if not done.exists():
         shutil.rmtree(folder, ignore_errors=True)
-        uv = Path(sys.executable).parent / 'uv'
+        # The one that made this environment, which may be the system's.
+        uv = shutil.which('uv', path=os.pathsep.join((str(Path(sys.executable).parent), os.environ['PATH'])))
+        assert uv is not None, 'uv is not installed'
         subprocess.run([uv, 'venv', '--quiet', '--python', sys.executable, folder], check=True)
         install = [uv, 'pip', 'install', '--quiet', '--python', python, REQUIREMENTS.get(name, name)]
         subprocess.run(install, check=True)

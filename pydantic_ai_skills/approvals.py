@@ -94,6 +94,11 @@ class ScriptApprovals:
         metadata = ctx.tool_call_metadata
         if isinstance(metadata, Mapping):
             asked = cast(Mapping[str, Any], metadata).get('digest', asked)
+        if asked is None:
+            raise SkillScriptExecutionError(
+                f'The script {script.name!r} was not run: it is not known any more what was approved. For the '
+                'developer: hand the metadata of the request back with the approval.'
+            )
         if asked != call.digest:
             raise SkillScriptExecutionError(
                 f'The script {script.name!r} was not run: it, its arguments or a file of its skill is not what was '

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 import anyio.to_thread
 from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_ai.exceptions import AgentRunError, ApprovalRequired, CallDeferred, ModelRetry, ToolFailed, UserError
+from pydantic_ai.exceptions import (
+    ApprovalRequired,
+    CallDeferred,
+    ModelRetry,
+    RunCancelled,
+    ToolFailed,
+    UsageLimitExceeded,
+    UserError,
+)
 from pydantic_ai.tools import DocstringFormat, GenerateToolJsonSchema, RunContext, Tool
 from pydantic_core import from_json
 from typing_extensions import TypeVar as TypeVarWithDefault
@@ -38,8 +47,23 @@ DepsT = TypeVarWithDefault('DepsT', default=Any, contravariant=True)
 P = ParamSpec('P')
 R = TypeVar('R')
 
-_FRAMEWORK_ERRORS = (AgentRunError, ApprovalRequired, CallDeferred, ModelRetry, ToolFailed, UserError, SkillError)
-"""What a function raises to speak to pydantic-ai or to this package; everything else is its own failure."""
+MAX_ITEMS = 1000
+"""How many items of an iterator that a function returns are told."""
+
+_FRAMEWORK_ERRORS = (
+    ApprovalRequired,
+    CallDeferred,
+    ModelRetry,
+    RunCancelled,
+    SkillError,
+    ToolFailed,
+    UsageLimitExceeded,
+    UserError,
+)
+"""What a function raises to speak to pydantic-ai or to this package; everything else is its own failure.
+
+Other errors of agents and models come from an agent that the function has asked itself.
+"""
 
 
 class FunctionSchema(Protocol):
@@ -164,17 +188,33 @@ async def call_function(
 async def guarded(call: Awaitable[R], *, what: str, error: type[Exception]) -> R:
     """What a call of a skill's code gives. What goes wrong in it is logged, and raised as an error for the model.
 
+    Of an iterator it gives the items: whoever looks at it first would leave nothing for the model.
+
     Raises:
         Exception: Of the given type, with a message the model can act on. What speaks to pydantic-ai passes as it is.
     """
     try:
-        return await call
+        return cast(R, await _items_of(await call))
     except _FRAMEWORK_ERRORS:
         raise
     except (Exception, SystemExit) as failure:  # the border between a skill's code and the run
         # A handler reads source files for the traceback, so not on the event loop.
         await anyio.to_thread.run_sync(partial(logger.error, '%s failed', what, exc_info=failure))
         raise error(f'The {what} failed with {type(failure).__name__}: {failure}') from failure
+
+
+async def _items_of(value: object) -> object:
+    if isinstance(value, AsyncIterator):
+        items: list[object] = []
+        async for item in cast(AsyncIterator[object], value):
+            items.append(item)
+            if len(items) > MAX_ITEMS:
+                break
+    elif isinstance(value, Iterator):
+        items = await anyio.to_thread.run_sync(list, islice(cast(Iterator[object], value), MAX_ITEMS + 1))
+    else:
+        return value
+    return items if len(items) <= MAX_ITEMS else [*items[:MAX_ITEMS], f'(Only the first {MAX_ITEMS:,} items.)']
 
 
 def describe_misfit(misfit: ValidationError, json_schema: dict[str, Any]) -> str:
@@ -193,7 +233,7 @@ def describe_misfit(misfit: ValidationError, json_schema: dict[str, Any]) -> str
 
 
 def as_mapping(args: object) -> object:
-    """Arguments as the model may write them: nothing, an object, or a string that holds one."""
-    if args is None or args == '':
-        return {}
-    return from_json(args) if isinstance(args, str) else args
+    """Arguments as the model may write them: nothing, an object, or a string that holds one of them."""
+    if isinstance(args, str):
+        args = from_json(args) if args.strip() else None
+    return {} if args is None else args

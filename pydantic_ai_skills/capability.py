@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
+from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 from pydantic_ai.capabilities import (
@@ -160,6 +162,8 @@ class SkillsCapability(AbstractCapability[DepsT]):
         self._catalog_budget = catalog_budget
         self._made: dict[str, OnDemandSkill] = {}
         self._texts: dict[str, tuple[Skill[Any], str]] = {}
+        self.combined_into: WeakValueDictionary[int, SkillsCapability[DepsT]] = WeakValueDictionary()
+        """What agents have made of it and others of the same id, as long as somebody uses it."""
 
     @classmethod
     def from_spec(
@@ -246,18 +250,23 @@ class SkillsCapability(AbstractCapability[DepsT]):
         combined = cls(**stated | sources)
         combined.toolset.library.adopt([part.toolset.library for part in parts])
         combined.toolset.journal.handlers.adopt([part.toolset.journal.handlers for part in parts])
+        for part in parts:
+            part.combined_into[id(combined)] = combined
         return combined
 
     async def load(self) -> None:
         """Read all there is to read now: for durable engines, whose workflow code must do no I/O.
 
         It reads the skills, makes their typed tools, which imports their `tools.py`, and reads the instructions of
-        those that are on demand.
+        those that are on demand. An agent that has combined it with others is made ready too.
         """
         await self.toolset.load(tools=True)
         library = self.toolset.library
         for skill in filter(library.is_deferred, library.look().catalog.skills.values()):
-            await OnDemandSkill(skill, toolset_id='', texts=self._texts).read()
+            with suppress(SkillError):  # the model is told when it loads the skill
+                await OnDemandSkill(skill, toolset_id='', texts=self._texts).read()
+        for combined in tuple(self.combined_into.values()):
+            await combined.load()
 
     def get_toolset(self) -> SkillsToolset[DepsT]:
         """The toolset, which brings its own instructions."""
@@ -290,8 +299,10 @@ class SkillsCapability(AbstractCapability[DepsT]):
         self, ctx: RunContext[DepsT], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Load the skills that a person invoked, and tell of those that history processing took away."""
+        # What has been found since the run began is no capability of it.
+        waiting = ctx.capabilities.keys() - ctx.active_capability_ids
         for skill in self.toolset.loaded_skills(ctx):
-            if self.toolset.library.is_deferred(skill) and skill.name not in ctx.active_capability_ids:
+            if self.toolset.library.is_deferred(skill) and skill.name in waiting:
                 ctx.load_capability(skill.name)
         note = self.toolset.conversation.lost(ctx, request_context.messages)
         if note is not None and not is_told(note, request_context.messages):
@@ -319,11 +330,17 @@ class SkillsCapability(AbstractCapability[DepsT]):
         if self.disclosure == 'tools':
             return self
         await self.toolset.for_run(ctx)
+        if ctx.agent is not None:
+            ctx.agent.root_capability.apply(self._note_id)
         skills = filter(self.toolset.library.is_deferred, await self.toolset.visible_skills(ctx))
         deferred = on_demand_skills(
             skills, self._made, self._texts, toolset_id=self.toolset.id or DEFAULT_ID, budget=self._catalog_budget
         )
         return CombinedCapability([self, *deferred]) if deferred else self
+
+    def _note_id(self, other: AbstractCapability[Any]) -> None:
+        if other.id is not None:
+            self.toolset.library.taken_ids.add(other.id)
 
     async def wrap_tool_validate(
         self, ctx: RunContext[DepsT], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any, handler: Any
@@ -347,15 +364,21 @@ class SkillsCapability(AbstractCapability[DepsT]):
         handler: Any,
     ) -> Any:
         """Make ready a skill that is loaded, and keep a load that is refused from ending the run."""
-        if self.disclosure == 'tools' or not is_load(tool_def):
+        if not is_load(tool_def):
             return await handler(args)
         name: str = args['id']
+        found = ctx.capabilities.get(name)
+        deferred = found if isinstance(found, OnDemandSkill) and found.toolset_id == self.toolset.id else None
+        if deferred is not None and not self.toolset.library.named([name], ctx):
+            # One that is given to a run takes the place of the agent's, whose skills pydantic-ai lists all the same.
+            raise ToolFailed(f'The skill {name!r} is not there in this run.')
+        if self.disclosure == 'tools':
+            return await handler(args)
         answer = answer_without_loading(ctx, name)
-        capability = ctx.capabilities[name]
         # In the code of a Temporal workflow nothing can be read; `load()` has done it before.
-        if isinstance(capability, OnDemandSkill) and capability.texts is self._texts and may_read():
+        if deferred is not None and deferred.texts is self._texts and may_read():
             try:
-                await self._make_ready(ctx, capability.skill, again=answer is not None)
+                await self._make_ready(ctx, deferred.skill, again=answer is not None)
             except SkillError as error:
                 raise ToolFailed(str(error)) from error
         return await handler(args) if answer is None else answer

@@ -11,9 +11,9 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
-from pydantic_ai_skills.exceptions import SkillNotFoundError, SkillValidationError
+from pydantic_ai_skills.exceptions import SkillNotFoundError
 from pydantic_ai_skills.names import MAX_NAMES_COMPARED, closest_first
-from pydantic_ai_skills.parsing.rules import normalize_skill_name, problem
+from pydantic_ai_skills.parsing.rules import problem, spellings
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.types import FoundSkills, Skill
 
@@ -63,8 +63,8 @@ class Catalog:
         return replace(self, skills=MappingProxyType({name: self.skills[name] for name in names}))
 
     def get(self, name: str) -> Skill[Any] | None:
-        """The skill of this name, if there is one; a name in other letters (`My_Skill`) finds it too."""
-        return self.skills.get(name) or self.skills.get(_normalized(name))
+        """The skill of this name, if there is one; a name in other letters (`GitHub`, `My_Skill`) finds it too."""
+        return next((self.skills[known] for known in spellings(name) if known in self.skills), None)
 
     def find(self, name: str, close_to: Callable[[str], Sequence[str]] | None = None) -> Skill[Any]:
         """Like `get`, for a name that should be there.
@@ -192,10 +192,3 @@ def _skills_of(finds: Iterable[FoundSkills]) -> Iterator[Skill[Any]]:
 
 def _place_of(skill: Skill[Any]) -> str:
     return skill.path or skill.uri
-
-
-def _normalized(name: str) -> str:
-    try:
-        return normalize_skill_name(name)
-    except SkillValidationError:
-        return ''

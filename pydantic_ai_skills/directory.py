@@ -18,6 +18,7 @@ from pydantic_ai_skills.places import StandardPlace, Trust, standard_places
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.scan import Place, Scan, ScanSettings, collect
 from pydantic_ai_skills.types import FoundSkills, Skill
+from pydantic_ai_skills.user_cache import expand_home
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.disk_index import DiskIndex
@@ -65,13 +66,15 @@ class SkillsDirectory:
         if max_depth is not None and max_depth < 0:
             raise ValueError(f'max_depth must be 0 or more, or None for no limit, not {max_depth}.')
         # Looking up the home folder is not allowed where Temporal imports a workflow, so only where it is asked for.
-        self.path = Path(path).expanduser() if str(path).startswith('~') else Path(path)
+        self.path = expand_home(path) if str(path).startswith('~') else Path(path)
         self.validate = validate
         self.max_depth = max_depth
         self.script_executor = script_executor
         self.follow_links = follow_links
         self.disk_index = disk_index
         self._index: DiskIndex | None = None
+        self._absolute = ''
+        self._root = ''
         self.is_in_doubt = False
         """Whether the last look saw something that may be half written, so that the next one may see something else."""
         self._places: dict[str, Place] = {}
@@ -149,7 +152,10 @@ class SkillsDirectory:
             if self._standard is not None and (refused := self._refuse(self._standard)) is not None:
                 return refused
             last = self._found
-            if last is None:
+            root = os.path.realpath(self.absolute_path)
+            if last is None or root != self._root:
+                # A link that leads elsewhere now makes it another directory.
+                self._root, self._places = root, {}
                 self._found = last = self._first_look()
             else:
                 current = {path for path, place in self._places.items() if place.is_current()}
@@ -172,14 +178,22 @@ class SkillsDirectory:
         return self._refused
 
     @property
+    def absolute_path(self) -> str:
+        """The path, taken from the folder the program was in at the first look."""
+        self._absolute = self._absolute or os.path.abspath(self.path)
+        return self._absolute
+
+    @property
     def folders(self) -> frozenset[str]:
         """The folders that were looked into for skills at the last look, and could be."""
         return frozenset(place.path for place in self._places.values() if place.was_open)
 
-    def lists_are_current(self) -> bool:
-        """Whether the folders below those of skills that were looked into for their files are as they were."""
+    def rest_is_current(self) -> bool:
+        """Whether what lies outside `folders` is as it was: the folders in skills, and the ends of links."""
         return all(
-            place.is_current() for place in self._places.values() if place.skill is not None and place.skill.listed
+            place.is_current()
+            for place in self._places.values()
+            if place.ends or (place.skill is not None and place.skill.listed)
         )
 
     def _first_look(self) -> FoundSkills:
@@ -188,7 +202,7 @@ class SkillsDirectory:
         from pydantic_ai_skills.disk_index import DiskIndex  # brings in SQLite, which most directories do without
 
         file = None if self.disk_index is True else self.disk_index
-        self._index = DiskIndex(file, self._settings(), os.path.realpath(self.path))
+        self._index = DiskIndex(file, self._settings(), self._root)
         self._places, all_there = self._index.load()
         return collect(self._places) if all_there else self._look(self._places.keys())
 
@@ -212,7 +226,7 @@ class SkillsDirectory:
         before = known = self._places
         while True:
             scan = Scan(settings, known=known, before=before, current=current)
-            scan.visit(os.path.realpath(self.path))
+            scan.visit(self._root)
             if not scan.in_doubt or time.monotonic() >= deadline:
                 break
             known, current = scan.places, ()

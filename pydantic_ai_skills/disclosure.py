@@ -244,7 +244,7 @@ def list_page(skills: Iterable[Skill[Any]], page: int) -> dict[str, Any] | str:
         return pages[0]
     if not 1 <= page <= len(pages):
         return f'There is no page {page}: the list of skills has {len(pages)}.'
-    further = {'more': f'Call list_skills with page {page + 1}.'} if page < len(pages) else {}
+    further = {'more': f'Ask for page {page + 1}.'} if page < len(pages) else {}
     return {'skills': pages[page - 1], 'page': page, 'pages': len(pages), 'total': sum(map(len, pages)), **further}
 
 

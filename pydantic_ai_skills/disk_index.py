@@ -29,7 +29,7 @@ from pydantic_ai_skills.parsing.manifest import restore_tools
 from pydantic_ai_skills.parsing.rules import problem
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.scan import SKILL_FILE, OddPlace, Place, ScanSettings
-from pydantic_ai_skills.user_cache import default_cache_dir
+from pydantic_ai_skills.user_cache import default_cache_dir, expand_home
 
 __all__ = ('DiskIndex',)
 
@@ -88,7 +88,7 @@ class DiskIndex:
         self.file: Path | None = None
         """Where it is; `None` where the user has no home folder for it."""
         with suppress(SkillValidationError):
-            self.file = default_cache_dir() / f'index-v{FORMAT}.sqlite' if file is None else Path(file).expanduser()
+            self.file = default_cache_dir() / f'index-v{FORMAT}.sqlite' if file is None else expand_home(file)
         self.problem: SkillProblem | None = None
         """Why it cannot be used, if it cannot."""
         self._settings = settings
@@ -173,7 +173,8 @@ class DiskIndex:
                 stale = set(range(len(chunks)))
             else:
                 stale = {self._chunk_of(path) for path in changed}
-            self._version = version + 1
+            # Not a count: it would come to the same number again after the file was deleted.
+            self._version = time.time_ns()
             database.execute(
                 'UPDATE directories SET used = ?, version = ?, chunks = ? WHERE id = ?',
                 (now, self._version, len(chunks), number),

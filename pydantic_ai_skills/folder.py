@@ -135,7 +135,7 @@ class FolderSkill(Skill[Any]):
         self._reader = reader
         self._unread = True
         self.listed: tuple[tuple[str, FileStamp], ...] = ()
-        """The folders below its own that were looked into for its files."""
+        """What the list of its files hangs on: the folders below its own, and the files that may be scripts."""
 
     @property
     def content(self) -> str:
@@ -168,7 +168,7 @@ class FolderSkill(Skill[Any]):
         """Whether the list of its files, if it was made, still holds. The skill's own folder is not looked at.
 
         Raises:
-            OSError: It does not: one of the folders is gone.
+            OSError: It does not: something is gone.
         """
         return all(stamp(os.lstat(path)) == folder_stamp for path, folder_stamp in self.listed)
 
@@ -212,7 +212,7 @@ class SkillReader:
         """The resources and scripts of the skill of this name in a folder; a file is one or the other.
 
         Returns:
-            The files, and the folders below that were looked into for them.
+            The files, and what the list hangs on: the folders below, and the files that may be scripts.
         """
         started = time.time_ns()
         folder, skill_dir = SkillFolder(self.root, path), Path(path)
@@ -227,7 +227,8 @@ class SkillReader:
                 files.scripts.append(script)
             else:
                 files.resources.append(SkillFile(file, folder))
-        return files, tuple((inner, settled(status, started)) for inner, status in listing.folders[1:])
+        seen = (*listing.folders[1:], *listing.in_place)
+        return files, tuple((path, settled(status, started)) for path, status in seen)
 
 
 def _has_tools(folder: SkillFolder) -> bool:
@@ -242,6 +243,7 @@ class Listing:
         self.folder = folder
         self.files: list[tuple[str, bool]] = []
         self.folders: list[tuple[str, os.stat_result]] = []
+        self.in_place: list[tuple[str, os.stat_result]] = []
         self.problems: list[SkillProblem] = []
         self._room = MAX_ENTRIES
         self._was_cut = False
@@ -301,6 +303,8 @@ class Listing:
             head = os.read(descriptor, SNIFFED_BYTES) if stat.S_ISREG(status.st_mode) else b''
         finally:
             os.close(descriptor)
+        if _is_in_place(name):
+            self.in_place.append((f'{opened.path}{os.sep}{entry_name}', status))
         executable = status.st_mode & 0o111 != 0 or head.startswith(b'#!')
         if not stat.S_ISREG(status.st_mode):
             self._leave_out('file-special', name, 'Only regular files are offered.')
@@ -345,6 +349,9 @@ def _is_script(name: str, executable: bool) -> bool:
     """Whether a file is run rather than read: it can be, and is where a skill keeps its scripts."""
     from pydantic_ai_skills.execution.interpreters import SCRIPT_SUFFIXES  # needed when files are listed, not before
 
-    path = PurePosixPath(name)
-    in_place = len(path.parts) == 1 or path.parts[0] == 'scripts'
-    return in_place and (executable or path.suffix.lower() in SCRIPT_SUFFIXES)
+    return _is_in_place(name) and (executable or PurePosixPath(name).suffix.lower() in SCRIPT_SUFFIXES)
+
+
+def _is_in_place(name: str) -> bool:
+    """Whether a file is where a skill keeps its scripts."""
+    return '/' not in name or name.startswith('scripts/')

@@ -109,18 +109,21 @@ class FullTextRanker:
 
     def rank(self, query: str, limit: int) -> Sequence[str]:
         """The names of the skills that fit a query, best first, at most `limit`."""
-        words = words_of(query, MAX_QUERY_WORDS)
         with self._lock:
+            words = self._words_of(query)
             expression = self._expression([word for word in words if word not in _NOT_TOLD] or words)
             return self._names(expression, limit) if expression else []
 
     def close_to(self, name: str) -> Sequence[str]:
         """The names of the skills whose names have a word of a name that does not exist, the most similar first."""
         with self._lock:
-            expression = self._expression(words_of(name, MAX_QUERY_WORDS))
+            expression = self._expression(self._words_of(name))
             names = self._names(f'words : ({expression})', MAX_COMPARED) if expression else []
         matcher = SequenceMatcher(b=name.lower()[:MAX_NAME_LENGTH], autojunk=False)
         return sorted(names, key=lambda other: -_similarity(matcher, other))
+
+    def _words_of(self, query: str) -> list[str]:
+        return words_of(query, MAX_QUERY_WORDS, is_known=self._vocabulary.knows)
 
     def _names(self, expression: str, limit: int) -> list[str]:
         ((names,),) = self._database.execute(_RANK, (expression, limit))

@@ -13,7 +13,6 @@ from pydantic_ai.messages import (
     CapabilityLoadDeltaPart,
     LoadCapabilityReturnPart,
     ModelMessage,
-    ModelRequest,
     TextContent,
     ToolCallPart,
     ToolKind,
@@ -33,7 +32,6 @@ __all__ = (
     'invoked_skills',
     'loaded_capabilities',
     'messages_of',
-    'was_sent',
 )
 
 DEFAULT_TOOLSET_ID = 'skills'
@@ -59,7 +57,14 @@ class ToolsetHistory:
 
         They come in the order of their first load.
         """
-        return list(dict.fromkeys(self._loads(messages)))
+        return list(dict.fromkeys(name for name, _ in self._loads(messages)))
+
+    def was_sent(self, text: str, ctx: RunContext[Any]) -> bool:
+        """Whether the model has this very text in its conversation already, given by this toolset's `load_skill`.
+
+        Where another toolset gave it, or where the messages do not tell who did, the skill does not count as loaded.
+        """
+        return any(text == sent for _, sent in self._loads(messages_of(ctx) or ()))
 
     def tool_names(self, ctx: RunContext[Any]) -> dict[str, str]:
         """What the model calls the toolset's own tools, by the names they have here."""
@@ -67,7 +72,8 @@ class ToolsetHistory:
         seen = {tool.tool_kind: name for name, tool in ctx.tools.items() if tool.tool_kind in own}
         return {tool: seen.get(kind, tool) for kind, tool in own.items()}
 
-    def _loads(self, messages: Sequence[ModelMessage]) -> Iterator[str]:
+    def _loads(self, messages: Sequence[ModelMessage]) -> Iterator[tuple[str, object]]:
+        """The names of the skills, each with the result of `load_skill` if that was what loaded it."""
         kind = self.kinds['load_skill'].id
         asked: dict[str, object] = {}
         for message in messages:
@@ -77,9 +83,9 @@ class ToolsetHistory:
                 elif isinstance(part, ToolReturnPart) and part.tool_kind == kind and _has_skill(part):
                     name = asked.get(part.tool_call_id)
                     if isinstance(name, str):
-                        yield name
+                        yield name, part.content
                 elif isinstance(part, UserPromptPart):
-                    yield from _invoked(part, self.toolset_id)
+                    yield from ((name, None) for name in _invoked(part, self.toolset_id))
 
 
 def messages_of(ctx: RunContext[Any]) -> Sequence[ModelMessage] | None:
@@ -119,17 +125,6 @@ def _invoked(part: UserPromptPart, toolset_id: str) -> Iterator[str]:
             yield str(cast(dict[str, Any], mark).get('skill'))
 
 
-def was_sent(text: str, ctx: RunContext[Any]) -> bool:
-    """Whether the model has this very text in its conversation already, as the result of a tool."""
-    return any(part.content == text for part in _returns(messages_of(ctx) or ()))
-
-
 def _has_skill(part: ToolReturnPart) -> bool:
     """Whether the text of a skill is still in it, whole: history processing may have cut it."""
     return isinstance(part.content, str) and is_skill_text(part.content)
-
-
-def _returns(messages: Sequence[ModelMessage]) -> Iterator[ToolReturnPart]:
-    for message in messages:
-        if isinstance(message, ModelRequest):
-            yield from (part for part in message.parts if isinstance(part, ToolReturnPart))

@@ -13,7 +13,7 @@ import anyio.to_thread
 from pydantic_ai.messages import BinaryContent
 from pydantic_ai.tools import RunContext
 
-from pydantic_ai_skills.callables import FunctionOptions, FunctionSchema, call_function
+from pydantic_ai_skills.callables import FunctionOptions, FunctionSchema, call_function, guarded
 from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError, SkillValidationError
 from pydantic_ai_skills.files import SkillFolder, local_path, read_path
 from pydantic_ai_skills.problems import SkillProblem
@@ -193,10 +193,11 @@ class SkillScript:
         Raises:
             SkillScriptExecutionError: It could not be run, or the arguments do not fit.
         """
+        what = f'script {self.name!r}'
         if self.function_schema is not None:
-            what = f'script {self.name!r}'
             return await call_function(self.function_schema, ctx, args, what=what, error=SkillScriptExecutionError)
-        return await cast('SkillScriptExecutor', self.executor).run(self, args, ctx)
+        running = cast('SkillScriptExecutor', self.executor).run(self, args, ctx)
+        return await guarded(running, what=what, error=SkillScriptExecutionError)
 
 
 @dataclass(kw_only=True, slots=True)

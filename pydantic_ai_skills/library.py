@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Generic
+from weakref import WeakSet
 
 import anyio.to_thread
 from pydantic_ai.tools import RunContext
@@ -61,7 +62,11 @@ class SkillLibrary(Generic[DepsT]):
         self.approvals = approvals
         self.on_demand: str | None = None
         """The id of the capability that offers skills as deferred capabilities, if one does."""
+        self.taken_ids: set[str] = set()
+        """The ids of other capabilities beside it. No skill can have one of them as a deferred capability."""
         self._parts: tuple[SkillLibrary[DepsT], ...] = ()
+        self.adopters: WeakSet[SkillLibrary[DepsT]] = WeakSet()
+        """Those that have adopted this one, as long as somebody uses them."""
         self._owners = Owners()
         self._view: View | None = None
         self._shown_of: tuple[View, tuple[str, ...] | None] | None = None
@@ -81,6 +86,8 @@ class SkillLibrary(Generic[DepsT]):
         """Have the sources of others, with what is written into them later. Each skill keeps its filter and policy."""
         with self._lock:
             self._parts = tuple(libraries)
+            for part in libraries:
+                part.adopters.add(self)
             self.written = ChainMap(*(part.written for part in reversed(libraries)))
             self._find_directories = self._directories_of_parts
             self.registries = [registry for part in libraries for registry in part.registries]
@@ -122,9 +129,11 @@ class SkillLibrary(Generic[DepsT]):
         await anyio.to_thread.run_sync(self.look)
 
     def reload(self, *, include_registries: bool = False) -> None:
-        """Look at the directories again, and at the registries if asked to."""
+        """Look at the directories again, and at the registries if asked to; so do those that have adopted this one."""
         with self._lock:
             self._look(include_registries=include_registries)
+        for adopter in tuple(self.adopters):
+            adopter.reload(include_registries=include_registries)
 
     async def reload_for_run(self) -> None:
         """Look at the directories again, unless a look that began after this was asked for has happened meanwhile."""
@@ -200,10 +209,10 @@ class SkillLibrary(Generic[DepsT]):
     def is_deferred(self, skill: Skill[Any]) -> bool:
         """Whether a skill is offered as a deferred capability: it may speak in the words of the system.
 
-        A model must be allowed to load it, and its name must not be taken by the capability it is from.
+        A model must be allowed to load it, and its name must not be taken by another capability, or the one it is from.
         """
-        is_on_demand = self.on_demand is not None and skill.name != self.on_demand
-        return is_on_demand and skill.is_trusted and not skill.disable_model_invocation
+        is_free = skill.name != self.on_demand and skill.name not in self.taken_ids
+        return self.on_demand is not None and is_free and skill.is_trusted and not skill.disable_model_invocation
 
     def exists(self, skill: Skill[DepsT], ctx: RunContext[DepsT]) -> bool:
         """Whether a skill exists for a run, whoever may load it."""
@@ -213,7 +222,8 @@ class SkillLibrary(Generic[DepsT]):
     def named(self, names: Iterable[str], ctx: RunContext[DepsT]) -> list[Skill[Any]]:
         """The skills of these names that exist for a run, whoever may load them; none if nothing was read yet."""
         catalog = self._view.catalog if self._view else None
-        found = (catalog.get(name) for name in names) if catalog else ()
+        # Several names may mean one skill: `My_Skill` finds `my-skill`.
+        found = dict.fromkeys(catalog.get(name) for name in names) if catalog else ()
         return [skill for skill in found if skill is not None and self.exists(skill, ctx)]
 
     def _shown(self, view: View) -> tuple[str, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from functools import partial
 from html import escape
@@ -14,8 +15,10 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext, ToolDefinition
 
+from pydantic_ai_skills.callables import guarded
 from pydantic_ai_skills.disclosure import one_line, render_skill, shorten
 from pydantic_ai_skills.durable import check_may_read
+from pydantic_ai_skills.exceptions import SkillError, SkillResourceLoadError
 from pydantic_ai_skills.history import LOAD_KIND, invoked_skills, messages_of
 from pydantic_ai_skills.names import closest_first
 from pydantic_ai_skills.types import Skill
@@ -27,6 +30,8 @@ __all__ = (
     'is_load',
     'on_demand_skills',
 )
+
+logger = logging.getLogger('pydantic_ai_skills')
 
 Disclosure = Literal['tools', 'on-demand']
 """How the model learns of skills: by this package's tools, or as deferred capabilities of pydantic-ai."""
@@ -56,7 +61,7 @@ class OnDemandSkill(AbstractCapability[Any]):
         self.description = description
         self.defer_loading = True
         self.skill = skill
-        self._toolset_id = toolset_id
+        self.toolset_id = toolset_id
         self.texts = texts
 
     def get_instructions(self) -> Any:
@@ -64,16 +69,27 @@ class OnDemandSkill(AbstractCapability[Any]):
         return self._instructions
 
     async def _instructions(self, ctx: RunContext[Any]) -> str | None:
-        if self.skill.name in invoked_skills(messages_of(ctx) or (), self._toolset_id):
+        if self.skill.name in invoked_skills(messages_of(ctx) or (), self.toolset_id):
             return None  # a person has brought them into the conversation
-        return await self.read()
+        try:
+            return await self.read()
+        except SkillError as error:
+            # The skill was loaded when they could be read: a conversation that is resumed goes on without them.
+            logger.warning('The instructions of skill %r cannot be read: %s', self.skill.name, error)
+            return f'The instructions of the skill {self.skill.name!r} cannot be read at the moment.'
 
     async def read(self) -> str:
-        """What the model reads once it is loaded. It stays the same for as long as the skill does."""
+        """What the model reads once it is loaded. It stays the same for as long as the skill does.
+
+        Raises:
+            SkillError: It cannot be read.
+        """
         skill, text = self.texts.get(self.skill.name, (None, ''))
         if skill is not self.skill:
             check_may_read()
-            text = await anyio.to_thread.run_sync(partial(render_skill, self.skill, framed=False))
+            reading = anyio.to_thread.run_sync(partial(render_skill, self.skill, framed=False))
+            what = f'instructions of skill {self.skill.name!r}'
+            text = await guarded(reading, what=what, error=SkillResourceLoadError)
             self.texts[self.skill.name] = self.skill, text
         return text
 

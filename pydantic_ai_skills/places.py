@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic_ai_skills.parsing.rules import problem
 from pydantic_ai_skills.problems import SkillProblem
+from pydantic_ai_skills.user_cache import expand_home
 
 __all__ = ('Checkout', 'StandardPlace', 'Trust', 'standard_places')
 
@@ -48,7 +49,7 @@ class Checkout:
             return self._trust(self.root) is True
         folders = [self._trust] if isinstance(self._trust, str | Path) else self._trust
         # An empty text would mean the current folder, whichever that is.
-        trusted = {Path(os.path.realpath(Path(folder).expanduser())) for folder in folders if folder != ''}
+        trusted = {Path(os.path.realpath(expand_home(folder))) for folder in folders if folder != ''}
         return not trusted.isdisjoint((self.root, *self.root.parents))
 
 
@@ -92,7 +93,7 @@ def standard_places(
 
     places: dict[Path, StandardPlace] = {}
     if user is not None and user is not False:
-        home = Path.home() if user is True else Path(user).expanduser()
+        home = Path.home() if user is True else expand_home(user)
         own = [home.joinpath(*folder) for folder in FOLDERS]
         own.append(user_skills_folder(None if user is True or str(user) == '~' else home))
         # Known by where the home folder really is, as a project is, which may be in it.
@@ -101,7 +102,7 @@ def standard_places(
             known = real / path.relative_to(home) if path.is_relative_to(home) else Path(os.path.abspath(path))
             places[known] = StandardPlace(Path(os.path.abspath(path)))
     if project is not None and project is not False:
-        start = Path(os.path.realpath('.' if project is True else Path(project).expanduser()))
+        start = Path(os.path.realpath('.' if project is True else expand_home(project)))
         folders = _up_to_repository(start)
         checkout = Checkout(folders[0], trust)
         for path in (folder.joinpath(*inner) for folder in folders for inner in FOLDERS):

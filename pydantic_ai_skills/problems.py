@@ -43,4 +43,6 @@ class SkillProblem:
 
     def __str__(self) -> str:
         place = self.path if self.line is None else f'{self.path}:{self.line}'
-        return f'{place}: {self.severity} [{self.code}] {self.message}'
+        text = f'{place}: {self.severity} [{self.code}] {self.message}'
+        # It goes to logs and terminals, and the names of files are the words of strangers.
+        return text if text.isprintable() else ''.join(c if c.isprintable() else repr(c)[1:-1] for c in text)

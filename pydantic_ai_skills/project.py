@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +25,7 @@ from pydantic_ai_skills.pyproject import (
 from pydantic_ai_skills.registries.base import LOCK_FILE, SkillRegistry
 from pydantic_ai_skills.toolset import SkillsToolset
 from pydantic_ai_skills.types import FoundSkills
+from pydantic_ai_skills.user_cache import expand_home
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution import BubblewrapSkillScriptExecutor, LocalSkillScriptExecutor
@@ -35,6 +36,9 @@ __all__ = ('ProjectSource', 'SkillsProject')
 PROJECT_FILE = 'pyproject.toml'
 USUAL_PLACES = ('.claude/skills', '.agents/skills', 'skills')
 """Where skills are looked for when a project does not say; a later one wins."""
+
+PATIENCE_S = 10.0
+"""How long to wait for another process that writes to the project."""
 
 
 class SkillsProject:
@@ -108,7 +112,7 @@ class SkillsProject:
         if named == 'standard':
             return [directory.path for directory in SkillsDirectory.standard(project=self.root)]
         if named is not None:
-            return [self.root / Path(path).expanduser() for path in named]
+            return [self.root / expand_home(path) for path in named]
         return [self.root / path for path in USUAL_PLACES if (self.root / path).is_dir()]
 
     @property
@@ -236,9 +240,9 @@ class SkillsProject:
         """
         from pydantic_ai_skills.registries.git import GitSkillsRegistry
 
-        into = None if source.into is None else self._folder_for(source.into)
+        into = None if source.into is None else self._folder_for(source, source.into)
         return GitSkillsRegistry(
-            Path(os.path.normpath(self.root / Path(source.url).expanduser())) if source.is_local else source.url,
+            Path(os.path.normpath(self.root / expand_home(source.url))) if source.is_local else source.url,
             ref=source.ref,
             path=source.path,
             trusted=source.trusted,
@@ -265,16 +269,27 @@ class SkillsProject:
         locked = [each for each in read_lock(self.lock_file) if (each.url, each.ref) == (registry.url, registry.ref)]
         return any(each.beneath(registry.path).skills for each in locked)
 
-    def _folder_for(self, into: str) -> Path:
-        """Where a source's files go: in the project, and not where they would be taken for its own skills."""
+    def _folder_for(self, source: ProjectSource, into: str) -> Path:
+        """Where a source's files go: in the project, and not where its own skills or those of another source are."""
         folder = Path(os.path.normpath(self.root / into))
         if not folder.is_relative_to(self.root) or folder == self.root:
             raise SkillValidationError(f'into = {into!r} is not a folder inside the project.')
-        for directory in self.directories:
-            if folder.is_relative_to(directory) or directory.is_relative_to(folder):
+        # One of the usual places is a directory of skills as soon as something is in it.
+        usual = [self.root / path for path in USUAL_PLACES]
+        for directory in self.directories if self.settings.directories is not None else usual:
+            if _overlap(folder, directory):
                 raise SkillValidationError(
                     f"into = {into!r} overlaps with the directory {str(directory)!r}, so a stranger's skills would be "
                     'taken for your own. Choose another folder.'
+                )
+        for other in self.sources:
+            if other.into is None or (other.url, other.path) == (source.url, source.path):
+                continue
+            theirs = Path(os.path.normpath(self.root / other.into))
+            if _overlap(folder, theirs):
+                raise SkillValidationError(
+                    f'into = {into!r} overlaps with that of {str(other)!r}, and each would remove what the other put '
+                    'there. Choose another folder.'
                 )
         return folder
 
@@ -299,25 +314,31 @@ class SkillsProject:
             why = ' '.join(problem.message for problem in found.problems[:3])
             below = f' below {source.path!r}' if source.path else ''
             raise SkillRegistryError(f'There are no skills in {registry.url}{below}. {why}'.rstrip())
-        text = text_of(self.file)
-        same = [n for n, other in enumerate(self.sources) if (other.url, other.path) == (source.url, source.path)]
-        for index in reversed(same):
-            text = remove_source(text, index, label=self.file.name)
-        text = add_source(text, source.fields(), label=self.file.name)
-        # Those that share its lines in the lock file are brought to the same commit.
-        others = [self.registry(other, locked=False) for other in self._relatives(source)]
-        for each in (*others, registry):
-            each.lock(self.lock_file)
-        self._save(text)
+        with self._writing():
+            text = text_of(self.file)
+            same = [n for n, other in enumerate(self.sources) if (other.url, other.path) == (source.url, source.path)]
+            for index in reversed(same):
+                text = remove_source(text, index, label=self.file.name)
+            text = add_source(text, source.fields(), label=self.file.name)
+            # Those that share its lines in the lock file are brought to the same commit.
+            others = [self.registry(other, locked=False) for other in self._relatives(source)]
+            for each in (*others, registry):
+                each.lock(self.lock_file)
+            self._save(text)
         return named
 
     def remove(self, source: ProjectSource) -> None:
         """Take a source out of `pyproject.toml` and the lock file. What was fetched stays in the cache.
 
         Raises:
-            SkillValidationError: The file cannot be edited.
+            SkillRegistryError: There is a lock file, and it cannot be read.
+            SkillValidationError: The file cannot be edited, or does not have the source.
         """
-        self._save(remove_source(text_of(self.file), self.sources.index(source), label=self.file.name))
+        self.is_locked(source)  # a lock file that cannot be edited is told before anything is written
+        with self._writing():
+            if source not in self.sources:
+                raise SkillValidationError(f'{str(source)!r} is no source of this project.')
+            self._save(remove_source(text_of(self.file), self.sources.index(source), label=self.file.name))
 
     def lock(self, source: ProjectSource, *, progress: Callable[[GitProgress], None] | None = None) -> SkillRegistry:
         """Fetch what a source has now and write it into the lock file.
@@ -327,8 +348,9 @@ class SkillsProject:
         """
         registry = self.registry(source, locked=False, progress=progress)
         _fetched(registry)
-        registry.lock(self.lock_file)
-        self._prune()
+        with self._writing():
+            registry.lock(self.lock_file)
+            self._prune()
         return self._named(source, registry)
 
     def _relatives(self, source: ProjectSource) -> list[ProjectSource]:
@@ -337,6 +359,17 @@ class SkillsProject:
             for other in self.sources
             if (other.url, other.ref) == (source.url, source.ref) and other.path != source.path
         ]
+
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        """Read the file anew, for it may have been edited during a fetch, while no other process writes here."""
+        from pydantic_ai_skills.registries._locks import only_one
+
+        if not self.root.is_dir():
+            raise SkillValidationError(f'There is no folder {str(self.root)!r} for the project.')
+        with only_one(self.root, patience=PATIENCE_S):
+            vars(self).pop('settings', None)
+            yield
 
     def _save(self, text: str) -> None:
         replace_file(self.file, text.encode())
@@ -370,6 +403,10 @@ def _fetched(registry: SkillRegistry) -> FoundSkills:
     if failures:
         raise SkillRegistryError(' '.join(failures))
     return found
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
 
 
 def _up_to_the_repository(start: Path) -> Iterator[Path]:

@@ -11,6 +11,7 @@ import stat
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai_skills.files import (
@@ -183,6 +184,7 @@ class Scan:
         self.problems: list[SkillProblem] = []
         self.in_doubt: set[str] = set()
         """Folders in which something that is broken or gone changed so short a time ago that it may be back soon."""
+        self._links: list[tuple[int, str]] = []
         self._max_depth = MAX_SCAN_DEPTH if settings.max_depth is None else settings.max_depth
         self._started = time.time_ns()
         self._reader = settings.reader(settings.path, SKILL_FILE)
@@ -209,18 +211,16 @@ class Scan:
 
     # --- Folders --------------------------------------------------------------------------------------------------
 
-    def visit(self, root: str, link: str | None = None, depth: int = 0) -> None:
-        """Look at a folder that may be trusted to be what it is, and at the folders in it.
-
-        Args:
-            root: The folder, links resolved.
-            link: The link that led there, if one did.
-            depth: How far below the directory it is.
-        """
-        place = self._visit(SkillFolder(root), None, depth)
-        if place is not None and link is not None:
-            # With the dot, the link is followed: where it leads elsewhere, that is seen.
-            place.path = f'{link}{os.sep}.'
+    def visit(self, root: str) -> None:
+        """Look at a folder that may be trusted to be what it is, links resolved, and at the folders in it."""
+        self._visit(SkillFolder(root), None, 0)
+        # The shortest way to a folder counts, because only so many steps are taken from there.
+        while self._links:
+            depth, link = heappop(self._links)
+            place = self._visit(SkillFolder(os.path.realpath(link)), None, depth)
+            if place is not None:
+                # With the dot, the link is followed: where it leads elsewhere, that is seen.
+                place.path = f'{link}{os.sep}.'
 
     def _visit(self, folder: SkillFolder, parent: OpenFolder | None, depth: int) -> Place | None:
         """Look at a folder, through the one it is in where that is open; the place, unless it is known or not there."""
@@ -253,7 +253,7 @@ class Scan:
             for name in names:
                 self._visit(SkillFolder(root, f'{path}{os.sep}{name}'), opened, depth + 1)
             for link in place.links:
-                self.visit(os.path.realpath(link), link, depth + 1)
+                heappush(self._links, (depth + 1, link))
         elif place.inner and self.settings.max_depth is None:
             self.was_cut = True
 

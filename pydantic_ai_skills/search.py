@@ -11,8 +11,8 @@ import threading
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from pydantic_ai_skills.exceptions import SkillError, SkillValidationError
-from pydantic_ai_skills.parsing.rules import normalize_skill_name
+from pydantic_ai_skills.exceptions import SkillError
+from pydantic_ai_skills.parsing.rules import spellings
 from pydantic_ai_skills.types import Skill
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class SkillSearch:
         try:
             ranker = self._given or self._text_ranker()
             self._bring_up_to_date(ranker, skills, wait_for)
-            exact = [name for name in (query, _as_name(query)) if name in visible][:1]
+            exact = [name for name in spellings(query) if name in visible][:1]
             names = [*exact, *_visible_names(ranker, query, visible, limit, wait_for)]
         except SkillError:
             raise
@@ -165,10 +165,3 @@ def _settle(given: Awaitable[T] | T, wait_for: Wait) -> T:
 
 async def _wait(given: Awaitable[T]) -> T:
     return await given
-
-
-def _as_name(query: str) -> str:
-    try:
-        return normalize_skill_name(query)
-    except SkillValidationError:
-        return ''

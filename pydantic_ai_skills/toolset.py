@@ -404,7 +404,7 @@ class SkillsToolset(FunctionToolset[DepsT]):
         """Call a tool; what goes wrong with a skill is a tool failure the model can act on, not the end of the run."""
         call = super().call_tool(name, tool_args, ctx, tool)
         try:
-            if self.use.typed.owner(name):
+            if name not in self.tools:  # one of a skill, which may be gone from the skill meanwhile
                 return await guarded(call, what=f'tool {name!r}', error=ToolFailed)
             return await call
         except SkillError as error:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar
 
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import Tool
@@ -37,6 +38,8 @@ __all__ = (
     'header_options',
     'normalize_skill_name',
 )
+
+ItemT = TypeVar('ItemT', SkillResource, SkillScript)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,9 +215,13 @@ class Skill(Generic[DepsT]):
         self.disable_model_invocation = disable_model_invocation
         self.user_invocable = user_invocable
         self.model_settings = model_settings
-        self._files = files or SkillFiles(resources=list(resources or ()), scripts=list(scripts or ()))
+        given = SkillFiles()
+        for resource in resources or ():
+            _add(given.resources, resource, self.name)
         for script in scripts or ():
             script.skill_name = script.skill_name or self.name
+            _add(given.scripts, script, self.name)
+        self._files = files or given
 
     @classmethod
     def from_text(cls, text: str, *, validate: bool = True) -> Skill[DepsT]:
@@ -364,14 +371,25 @@ class Skill(Generic[DepsT]):
     def _add_resource(self, function: Callable[..., Any], options: FunctionOptions) -> None:
         schema = options.read_schema(function)
         name, description = options.name or function.__name__, options.description or schema.description
-        self.resources.append(SkillResource(name, description=description, function=function, function_schema=schema))
+        resource = SkillResource(name, description=description, function=function, function_schema=schema)
+        _add(self.resources, resource, self.name)
 
     def _add_script(self, function: Callable[..., Any], options: FunctionOptions) -> None:
         schema = options.read_schema(function)
         name, description = options.name or function.__name__, options.description or schema.description
-        self.scripts.append(
-            SkillScript(name, description=description, function=function, function_schema=schema, skill_name=self.name)
+        script = SkillScript(
+            name, description=description, function=function, function_schema=schema, skill_name=self.name
         )
+        _add(self.scripts, script, self.name)
+
+
+def _add(items: list[ItemT], item: ItemT, skill_name: str) -> None:
+    """Add a resource or script to those of a skill. It takes the place of one of the same name."""
+    for other in [other for other in items if other.name == item.name]:
+        message = f'{item.name!r} of skill {skill_name!r} is defined twice; the later one is used.'
+        warnings.warn(message, UserWarning, stacklevel=4)
+        items.remove(other)
+    items.append(item)
 
 
 class SkillWrapper(Skill[DepsT]):

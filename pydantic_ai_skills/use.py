@@ -15,7 +15,6 @@ from pydantic_ai_skills.callables import as_mapping, guarded
 from pydantic_ai_skills.conversation import SkillsInConversation
 from pydantic_ai_skills.exceptions import SkillResourceLoadError
 from pydantic_ai_skills.execution import ScriptResult
-from pydantic_ai_skills.history import was_sent
 from pydantic_ai_skills.journal import SkillJournal
 from pydantic_ai_skills.library import SkillLibrary
 from pydantic_ai_skills.names import pick
@@ -76,7 +75,8 @@ class SkillUse(Generic[DepsT]):
 
         async def render() -> tuple[str, bool]:
             text = await self.render(skill, framed=framed)
-            return (disclosure.already_loaded(skill), True) if was_sent(text, ctx) else (text, False)
+            repeated = self.conversation.history.was_sent(text, ctx)
+            return disclosure.already_loaded(skill) if repeated else text, repeated
 
         return await self.journal.load(ctx, skill, render)
 
@@ -148,5 +148,5 @@ def _page_number(args: ScriptArguments) -> int:
     """The page a model asks for; anything that asks for none means the first."""
     try:
         return int(cast(Any, as_mapping(args))['page'])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError):
         return 1

@@ -21,6 +21,7 @@ from pydantic_ai_skills.exceptions import SkillNotFoundError, SkillValidationErr
 from pydantic_ai_skills.names import closest_first
 from pydantic_ai_skills.parsing import parse_skill_text
 from pydantic_ai_skills.parsing.rules import check_skill_name
+from pydantic_ai_skills.user_cache import expand_home
 
 __all__ = (
     'create_user_skill',
@@ -53,7 +54,7 @@ def user_skills_folder(home: str | Path | None = None) -> Path:
     environment: Mapping[str, str] = os.environ if home is None else {}
     given = environment.get('PYDANTIC_AI_SKILLS_USER_DIR')
     if given:
-        return Path(given).expanduser()
+        return expand_home(given)
     home = _home() if home is None else Path(home)
     if sys.platform == 'win32':
         base = Path(environment.get('APPDATA') or home / 'AppData' / 'Roaming')
@@ -182,7 +183,7 @@ def _home() -> Path:
 
 
 def _root(folder: str | Path | None) -> Path:
-    root = user_skills_folder() if folder is None else Path(folder).expanduser()
+    root = user_skills_folder() if folder is None else expand_home(folder)
     if not INSTALLED.isdisjoint(root.resolve().parts):
         raise SkillValidationError(f'{str(root)!r} is where packages are installed; no skills are written there.')
     return root

@@ -18,6 +18,7 @@ from pydantic_ai_skills.plain import PlainSkills, UnusualFolder, read_file
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.scan import MAX_SCAN_DEPTH, SKILL_FILE
 from pydantic_ai_skills.types import Skill
+from pydantic_ai_skills.user_cache import expand_home
 
 __all__ = ('ValidationReport', 'fix_problems', 'validate_skills')
 
@@ -120,7 +121,7 @@ def _check_directory(
     """Check the skills of a directory, add to the problems, and return the folders of the skills that would load."""
     plain = PlainSkills(progress)
     try:
-        plain.walk(os.path.realpath(path.expanduser()), MAX_SCAN_DEPTH if max_depth is None else max_depth)
+        plain.walk(os.path.realpath(expand_home(path)), MAX_SCAN_DEPTH if max_depth is None else max_depth)
     except (UnusualFolder, OSError):
         return _check_found(SkillsDirectory(path, max_depth=max_depth), problems, progress)
     rest: dict[SkillProblem, None] = {}

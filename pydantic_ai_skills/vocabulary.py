@@ -6,7 +6,8 @@ import re
 import unicodedata
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 
 __all__ = ('Vocabulary', 'normalize', 'stem', 'words_of')
 
@@ -17,9 +18,17 @@ MIN_PREFIX_CHARS = 2
 """A shorter word is never taken for the beginning of another."""
 
 _WORD = re.compile(r'[^\W_]+')
-_ENDS_OF_HUMPS = re.compile(r'(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])')
-# Scripts that put no spaces between words: each character is a word to the index.
-_IDEOGRAPH = re.compile('([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff])')
+# The last letter of `PDFs` ends no hump.
+_ENDS_OF_HUMPS = re.compile(r'(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s\b)[a-z])')
+# Scripts that put no spaces between words: each ideograph is a word to the index, and of letters, which tell less, each
+# pair: Thai and Lao, Burmese, Khmer.
+_IDEOGRAPH = re.compile(
+    '([\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff])'
+)
+_UNSPACED = re.compile(
+    '[\u0e01-\u0e3e\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109d\u1780-\u17d3\u17e0-\u17e9]{2,}'
+)
+_LEFT_OUT = frozenset(('Mn', 'Mc', 'Me', 'Cs'))
 
 _SUFFIXES = (
     *((suffix, 'ys') for suffix in ('ysis', 'yses', 'yzing', 'ysing', 'yzer', 'yser', 'yze', 'yse', 'yst', 'ytics')),
@@ -35,18 +44,38 @@ _MIN_STEM = 3
 
 
 def normalize(text: str) -> str:
-    """Text as the index takes it: compatible letters as one, without accents or half characters, ideographs apart."""
+    """Text as the index takes it: compatible letters as one, without marks or half characters, words apart."""
     if text.isascii():
         return text
     decomposed = unicodedata.normalize('NFKD', text)
-    plain = ''.join(c for c in decomposed if unicodedata.category(c) not in ('Mn', 'Cs'))
-    return _IDEOGRAPH.sub(r' \1 ', unicodedata.normalize('NFKC', plain))
+    plain = ''.join(c for c in decomposed if c < '\x80' or unicodedata.category(c) not in _LEFT_OUT)
+    return _UNSPACED.sub(_pairs, _IDEOGRAPH.sub(r' \1 ', unicodedata.normalize('NFKC', plain)))
 
 
-def words_of(query: str, most: int) -> list[str]:
-    """The different words of a query, as they are in the index, in their order."""
-    text = _ENDS_OF_HUMPS.sub(' ', normalize(query)) if not query.islower() else normalize(query)
-    return list(dict.fromkeys(match[0].lower() for match in _WORD.finditer(text)))[:most]
+def _pairs(run: re.Match[str]) -> str:
+    return f' {" ".join(map("".join, pairwise(run[0])))} '
+
+
+def words_of(query: str, most: int, *, is_known: Callable[[str], bool] = lambda _: False) -> list[str]:
+    """The different words of a query, as they are in the index, in their order.
+
+    Args:
+        query: The query.
+        most: How many words to return at most.
+        is_known: Whether a word is in the index in some form: then it is one word, such as `GitHub`, and otherwise as
+            many as it has humps, such as `mergePages`.
+    """
+    words: dict[str, None] = {}
+    for match in _WORD.finditer(normalize(query)):
+        humps = _ENDS_OF_HUMPS.split(match[0])
+        whole = _small(match[0])
+        words |= dict.fromkeys([whole] if len(humps) == 1 or is_known(whole) else map(_small, humps))
+    return list(words)[:most]
+
+
+def _small(word: str) -> str:
+    """In the small letters of SQLite, which has one sigma."""
+    return word.lower().replace('\u03c2', '\u03c3')
 
 
 def stem(word: str) -> str:
@@ -87,6 +116,10 @@ class Vocabulary:
         """In how many skills a word is."""
         at = bisect_left(self._words, word)
         return self._counts[at] if at < len(self._words) and self._words[at] == word else 0
+
+    def knows(self, word: str) -> bool:
+        """Whether a word is there in some form."""
+        return bool(self._same_stem(word))
 
     def meant_by(self, word: str) -> list[str]:
         """The words of the index that a word of a query stands for; none if there are none like it.

@@ -97,19 +97,23 @@ class WatchedDirectory:
             return True
         try:
             changes = self._events.since_last_asked()
-        except OSError:
-            # Somebody has cleared up among the temporary files, and with them the folder that is watched with the rest.
+        except (OSError, RuntimeError):
+            # Somebody has cleared up among the temporary files, and with them the folder that is watched with the rest;
+            # or watchfiles cannot tell what has changed, because its name is no text.
             changes = None
         if changes is None or not changes.isdisjoint(self._events.folders):
             # A folder that has come or gone may be another one now, which is not watched yet.
             self._events = None
-        return self._events is None or bool(changes) or not self.directory.lists_are_current()
+        return self._events is None or bool(changes) or not self.directory.rest_is_current()
 
     def _look(self) -> None:
         seen = self.directory.find()
         for _ in range(MAX_LOOKS):
             folders = self.directory.folders
-            if self._watched is None or time.monotonic() < self._not_before:
+            if not folders:
+                # It cannot be read. That it can be again is no event of a folder in it.
+                self._events = None
+            if self._watched is None or not folders or time.monotonic() < self._not_before:
                 break
             if self._events is not None and self._events.folders == folders:
                 break
@@ -123,7 +127,7 @@ class WatchedDirectory:
 
     def _identity(self) -> tuple[int, str, int, int] | None:
         """What can be watched: a folder to which no links lead, in a process that has the watching thread."""
-        path = os.path.abspath(self.directory.path)
+        path = self.directory.absolute_path
         try:
             status = os.lstat(path)
         except OSError:
@@ -139,7 +143,7 @@ class WatchedDirectory:
         except FileNotFoundError:
             # It has gone since it was looked into.
             return None
-        except OSError as error:
+        except (OSError, RuntimeError, UnicodeEncodeError) as error:
             self._not_before = time.monotonic() + RETRY_S
             message = f'It cannot be watched ({error}); its files are looked at before each run instead.'
             self._problem = problem('watch-failed', str(self.directory.path), message)

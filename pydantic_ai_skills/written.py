@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any, cast
 
-from pydantic_ai.messages import BinaryContent
+from pydantic_ai.messages import BinaryContent, ModelMessage, ToolReturnPart
 from pydantic_ai.tools import RunContext
 
+from pydantic_ai_skills.durable import carried
 from pydantic_ai_skills.exceptions import SkillResourceNotFoundError
 from pydantic_ai_skills.execution.base import ScriptResult
 from pydantic_ai_skills.files import as_content
@@ -19,6 +23,8 @@ MAX_RUNS = 200
 
 MAX_RESULTS = 50
 """How many results of one run are kept."""
+
+_PREFIX = re.compile(r'\bwritten-\d+\b')
 
 
 class WrittenFiles:
@@ -32,7 +38,8 @@ class WrittenFiles:
         if not result.files:
             return []
         results = self._runs.setdefault(ctx.run_id or '', {})
-        prefix = f'written-{len(results) + 1}'
+        taken = {*results, *_told(ctx)}
+        prefix = next(prefix for number in count(1) if (prefix := f'written-{number}') not in taken)
         if len(results) < MAX_RESULTS:
             results[prefix] = result
         if len(self._runs) > MAX_RUNS:
@@ -53,3 +60,11 @@ class WrittenFiles:
         if file not in [written.name for written in results[prefix].files]:
             raise SkillResourceNotFoundError(f'No script of this run wrote {name!r}.')
         return as_content(results[prefix].read_file(file), file)
+
+
+def _told(ctx: RunContext[Any]) -> Iterator[str]:
+    """What was told in earlier runs of the conversation too: a name never comes to mean another file."""
+    messages = carried(ctx, 'messages', cast(Sequence[ModelMessage], ()))
+    for part in (part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)):
+        if isinstance(part.content, str):
+            yield from _PREFIX.findall(part.content)

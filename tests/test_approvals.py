@@ -226,7 +226,15 @@ async def test_in_another_process_the_metadata_brings_the_approval_back(library:
     elsewhere.history, elsewhere.requests = approval.history, approval.requests
     elsewhere.script.calls = []
     assert await elsewhere.answer(True, with_metadata=True) == [('run_skill_script', 'success', 'ran now\n')]
-    assert (await elsewhere.answer(True))[0][1] == 'failed'
+    assert await elsewhere.answer(True) == snapshot(
+        [
+            (
+                'run_skill_script',
+                'failed',
+                "The script 'go.py' was not run: it is not known any more what was approved. For the developer: hand the metadata of the request back with the approval.",
+            )
+        ]
+    )
 
 
 async def test_functions_are_approved_too():

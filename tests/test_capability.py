@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio import to_thread
 from inline_snapshot import snapshot
 from pydantic_ai import Agent, RunContext
+from pydantic_ai.capabilities import AbstractCapability, Capability
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessagesTypeAdapter, TextContent
 from pydantic_ai.tools import DeferredToolRequests, Tool
@@ -92,6 +94,39 @@ async def test_of_settings_that_both_state_the_last_counts():
     await Agent(script.model, capabilities=capabilities).run('Go.')
     assert 'Second: <available_skills>' in (script.instructions[0] or '')
     assert script.tools == [['load_skill']]
+
+
+async def test_one_of_them_loads_and_reloads_for_both(tmp_path: Path):
+    write_skill(tmp_path / 'a', 'alpha')
+    write_skill(tmp_path / 'b', 'beta', 'Before.')
+    first, second = (SkillsCapability(directories=[tmp_path / name], disclosure='on-demand') for name in ('a', 'b'))
+    script = ScriptedModel(calls=[])
+    agent = Agent(script.model, capabilities=[first, second])
+    await first.load()
+    write_skill(tmp_path / 'a', 'gamma')
+    write_skill(tmp_path / 'b', 'beta', 'After.')
+    await agent.run('Go.')
+    await to_thread.run_sync(first.toolset.reload)
+    await agent.run('Go.')
+    listed = [[line for line in (text or '').splitlines() if line.startswith('- ')] for text in script.instructions]
+    assert listed == [
+        ['- alpha: Does things.', '- beta: Before.'],
+        ['- alpha: Does things.', '- beta: After.', '- gamma: Does things.'],
+    ]
+
+
+@pytest.mark.parametrize('disclosure', ['tools', 'on-demand'])
+async def test_one_that_is_given_to_a_run_takes_the_place_of_the_agents(disclosure: Any):
+    usual, special = (Skill(name, f'{name}.', 'Do it.') for name in ('usual', 'special'))
+    script = ScriptedModel(calls=[('load_capability', {'id': id}) for id in ('usual', 'other')])
+    capabilities: list[AbstractCapability[Any]] = [
+        SkillsCapability(skills=[usual], disclosure='on-demand'),
+        Capability(id='other', description='Another.', instructions='Do that.', defer_loading=True),
+    ]
+    agent = Agent(script.model, capabilities=capabilities)
+    await agent.run('Go.', capabilities=[SkillsCapability(skills=[special], disclosure=disclosure)])
+    assert script.results[0] == ('load_capability', 'failed', "The skill 'usual' is not there in this run.")
+    assert script.results[1][:2] == ('load_capability', 'success')
 
 
 async def test_with_ids_of_their_own_they_stay_apart(tmp_path: Path):
@@ -214,6 +249,24 @@ async def test_an_invoked_skill_brings_its_tools_and_is_said_once(disclosure: An
     sent = result.all_messages_json().decode()
     assert sent.count('Add 3 to 4.') == 1
     assert 'Add $1 to $2.' not in sent
+
+
+async def test_an_invoked_skill_that_comes_back_during_a_run_does_not_end_it(tmp_path: Path):
+    file = write_skill(tmp_path, 'alpha') / 'SKILL.md'
+    capability = SkillsCapability(directories=[tmp_path], disclosure='on-demand')
+    before = ScriptedModel(calls=[])
+    result = await Agent(before.model, capabilities=[capability]).run(await capability.toolset.invoke('alpha'))
+    file.rename(tmp_path / 'away.md')
+    await to_thread.run_sync(capability.toolset.reload)
+
+    def bring_back() -> None:
+        (tmp_path / 'away.md').rename(file)
+        capability.toolset.reload()
+
+    script = ScriptedModel(calls=[('bring_back', {})])
+    agent = Agent(script.model, capabilities=[capability], tools=[bring_back])
+    await agent.run('Go on.', message_history=result.all_messages())
+    assert script.results == [('bring_back', 'success', None)]
 
 
 async def test_a_stranger_cannot_say_that_a_skill_was_invoked(tmp_path: Path):

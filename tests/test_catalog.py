@@ -75,6 +75,7 @@ def test_a_look_that_finds_nothing_new_gives_the_same_catalog():
 def test_a_name_is_found_in_other_letters_and_a_wrong_one_is_answered_with_close_ones():
     catalog = load(Skill('pdf-forms', 'x', ''), Skill('excel', 'x', ''))
     assert catalog.find('pdf-forms') is catalog.find('PDF_Forms') is catalog.skills['pdf-forms']
+    assert catalog.find('ExCel') is catalog.skills['excel']
     with pytest.raises(SkillNotFoundError, match=r"no skill 'pdf-form'. The skills are: 'pdf-forms', 'excel'."):
         catalog.find('pdf-form')
     with pytest.raises(SkillNotFoundError, match=r"no skill '!'. The skills are: 'excel', 'pdf-forms'."):

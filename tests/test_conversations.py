@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,10 @@ from anyio import to_thread
 from inline_snapshot import snapshot
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.capabilities import LocalWorkspace
-from pydantic_ai.messages import BinaryContent
+from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
+from pydantic_ai.messages import BinaryContent, ModelMessage, ModelResponse
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.usage import UsageLimits
 
 from pydantic_ai_skills import (
     BubblewrapSkillScriptExecutor,
@@ -1274,6 +1279,35 @@ async def test_files_that_a_script_wrote_can_be_read_in_the_same_run(tmp_path: P
     assert [outcome for _, outcome, _ in other_run.results] == ['failed']
 
 
+async def test_the_name_of_a_written_file_does_not_mean_another_one_later_in_the_conversation(tmp_path: Path):
+    write_skill(tmp_path, 'writer', files={'write.py': WRITE})
+    agent = Agent(toolsets=[SkillsToolset(directories=[tmp_path])])
+
+    def write(text: str) -> Call:
+        return 'run_skill_script', {'skill_name': 'writer', 'script_name': 'write', 'args': [text]}
+
+    def read(number: int) -> Call:
+        return 'read_skill_resource', {'skill_name': 'writer', 'resource_name': f'written-{number}/out/report.md'}
+
+    january = await agent.run('January.', model=ScriptedModel(calls=[write('january')]).model)
+    february = ScriptedModel(calls=[write('february'), read(1), read(2)])
+    await agent.run('February.', model=february.model, message_history=january.all_messages())
+    assert [outcome for _, outcome, _ in february.results] == ['success', 'success', 'failed', 'success']
+    assert february.results[-1][-1] == 'february'
+
+
+async def test_what_a_script_prints_makes_no_name_of_a_written_file_mean_two(tmp_path: Path):
+    write_skill(tmp_path, 'writer', files={'write.py': f'{WRITE}\nprint("written-999999")\n'})
+
+    def write(text: str) -> Call:
+        return 'run_skill_script', {'skill_name': 'writer', 'script_name': 'write', 'args': [text]}
+
+    calls: list[Call] = [('list_skills', {}), write('a'), write('b'), write('c')]
+    script = await converse(SkillsToolset(directories=[tmp_path]), *calls)
+    files = [re.findall(r'written-(\d+)/out/report', str(result)) for _, _, result in script.results]
+    assert files == [[], ['1'], ['2'], ['3']]
+
+
 async def test_a_run_keeps_only_so_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(written, 'MAX_RESULTS', 1)
     monkeypatch.setattr(written, 'MAX_RUNS', 1)
@@ -1326,6 +1360,14 @@ async def test_a_long_text_is_read_in_pages(tmp_path: Path):
         ]
     )
     assert ''.join(page.rpartition('\n\n')[0] for page in pages[:3]) == text
+
+
+async def test_a_page_that_is_no_number_is_the_first(tmp_path: Path):
+    write_skill(tmp_path, 'short', files={'note.md': 'All of it.'})
+    ask = '{"skill_name": "short", "resource_name": "note.md", "args": {"page": %s}}'
+    calls = [('read_skill_resource', ask % page) for page in ('"x"', 'null', '[]', '1e999', 'NaN')]
+    script = await converse(SkillsToolset(directories=[tmp_path]), *calls)
+    assert script.results == [('read_skill_resource', 'success', 'All of it.')] * 5
 
 
 async def test_images_reach_the_model_as_images_and_other_binaries_are_not_offered(tmp_path: Path):
@@ -1469,6 +1511,73 @@ async def test_a_function_that_fails_is_a_failure_the_model_sees(caplog: pytest.
     assert 'ZeroDivisionError' in caplog.text
 
 
+async def test_an_agent_that_a_function_asks_may_fail_but_not_spend_more_than_the_run_may():
+    def unavailable(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        raise ModelHTTPError(503, 'busy')
+
+    expert = Agent(FunctionModel(unavailable))
+    toolset = SkillsToolset(skills=[Skill('experts', 'Asks.', 'Ask.')])
+
+    @toolset.get_skill('experts').script
+    async def ask(ctx: RunContext[object], requests: int) -> str:
+        limits = UsageLimits(request_limit=requests)
+        return (await expert.run('Well?', usage=ctx.usage, usage_limits=limits)).output
+
+    def asking(requests: int) -> Call:
+        args = {'requests': requests}
+        return 'run_skill_script', {'skill_name': 'experts', 'script_name': 'ask', 'args': args}
+
+    script = await converse(toolset, asking(50))
+    assert script.results == snapshot(
+        [
+            (
+                'run_skill_script',
+                'failed',
+                "The script 'ask' failed with ModelHTTPError: status_code: 503, model_name: busy, body: None",
+            )
+        ]
+    )
+    with pytest.raises(UsageLimitExceeded):
+        await converse(toolset, asking(1))
+
+
+async def test_what_a_function_yields_reaches_the_model():
+    toolset = SkillsToolset(skills=[Skill('counter', 'Counts.', 'Count.')])
+    counter = toolset.get_skill('counter')
+
+    @counter.resource
+    def numbers() -> Any:
+        yield from range(3)
+
+    @counter.script
+    async def forever() -> Any:
+        for number in itertools.count():
+            yield number
+
+    @counter.script
+    async def letters() -> Any:
+        for letter in 'ab':
+            yield letter
+
+    @counter.tool_plain
+    def broken() -> Any:
+        yield 1 / 0
+
+    script = await converse(
+        toolset,
+        ('load_skill', {'skill_name': 'counter'}),
+        ('read_skill_resource', {'skill_name': 'counter', 'resource_name': 'numbers'}),
+        ('run_skill_script', {'skill_name': 'counter', 'script_name': 'letters'}),
+        ('run_skill_script', {'skill_name': 'counter', 'script_name': 'forever'}),
+        ('counter__broken', {}),
+    )
+    _, read, ended, ran, called = script.results
+    assert read == ('read_skill_resource', 'success', [0, 1, 2])
+    assert ended == ('run_skill_script', 'success', ['a', 'b'])
+    assert ran == ('run_skill_script', 'success', [*range(1000), '(Only the first 1,000 items.)'])
+    assert called[1:] == ('failed', "The tool 'counter__broken' failed with ZeroDivisionError: division by zero")
+
+
 async def test_an_executor_of_ones_own_runs_the_scripts_of_a_directory(tmp_path: Path):
     write_skill(tmp_path, 'remote', files={'scripts/go.py': ''})
 
@@ -1481,6 +1590,31 @@ async def test_an_executor_of_ones_own_runs_the_scripts_of_a_directory(tmp_path:
         ('run_skill_script', {'skill_name': 'remote', 'script_name': 'go', 'args': {'fast': True}}),
     )
     assert script.results == [('run_skill_script', 'success', "remote/scripts/go.py with {'fast': True}")]
+
+
+async def test_an_executor_of_ones_own_that_fails_does_not_end_the_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    write_skill(tmp_path, 'remote', files={'scripts/go.py': ''})
+
+    async def run_elsewhere(script: SkillScript, args: object) -> str:
+        raise ConnectionError('The cluster is down.')
+
+    directory = SkillsDirectory(tmp_path, script_executor=CallableSkillScriptExecutor(run_elsewhere))
+    script = await converse(
+        SkillsToolset(directories=[directory]),
+        ('run_skill_script', {'skill_name': 'remote', 'script_name': 'go'}),
+    )
+    assert script.results == snapshot(
+        [
+            (
+                'run_skill_script',
+                'failed',
+                "The script 'scripts/go.py' failed with ConnectionError: The cluster is down.",
+            )
+        ]
+    )
+    assert 'Traceback' in caplog.text
 
 
 async def test_scripts_run_in_a_sandbox(tmp_path: Path):

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from pydantic_ai_skills import SkillsDirectory, SkillsToolset
+from pydantic_ai_skills.catalog import SkillsSource
 from pydantic_ai_skills.scan import MAX_SCAN_DEPTH
+from pydantic_ai_skills.watch import WatchedDirectory
 
 from .folders import settle, skill_md, write, write_skill
 
@@ -221,6 +223,16 @@ def test_without_validation_only_what_costs_a_skill_and_repairs_are_told(broken:
     }
 
 
+def test_the_name_of_a_folder_writes_no_line_of_its_own_into_a_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / os.fsdecode(b'a\nCRITICAL all is well\x1b[2J\xff')
+    write(folder, {'SKILL.md': 'No frontmatter.'})
+    assert list(SkillsToolset[None](directories=[tmp_path]).skills) == []
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f'{tmp_path}/a\\nCRITICAL all is well\\x1b[2J\\udcff/SKILL.md:1: error [no-')
+
+
 @pytest.mark.parametrize('broken', ['# An index of the skills below', ''])
 def test_a_broken_file_does_not_hide_the_skills_below_it(tmp_path: Path, broken: str) -> None:
     write(tmp_path, {'SKILL.md': broken, 'group/skill.md': broken})
@@ -308,6 +320,52 @@ def test_the_directory_itself_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / 'link').symlink_to('real')
     skill = SkillsDirectory(tmp_path / 'link').get_skills()['s']
     assert skill.path == str(tmp_path / 'real/s')
+
+
+def test_a_link_to_a_folder_takes_nothing_from_what_is_found_without_it(tmp_path: Path) -> None:
+    write_skill(tmp_path / 'z/group/far')
+    write_skill(tmp_path / 'elsewhere/group/farther')
+    root = write(tmp_path / 'root', {'a/b/notes.md': '', 'c/notes.md': ''})
+    (tmp_path / 'z').rename(root / 'z')
+    (root / 'a/b/long-way').symlink_to(root / 'z')
+    (root / 'a/b/other-way').symlink_to(tmp_path / 'elsewhere')
+    (root / 'c/way').symlink_to(tmp_path / 'elsewhere')
+    directory = SkillsDirectory(root, follow_links=True, max_depth=4)
+    assert [list(directory.get_skills()) for _ in range(2)] == [['farther', 'far']] * 2
+
+
+@pytest.mark.parametrize('link', ['current', 'current/skills'])
+@pytest.mark.parametrize('disk_index', [False, True])
+def test_a_directory_behind_a_link_that_leads_elsewhere_now_is_another_one(
+    tmp_path: Path, link: str, disk_index: bool
+) -> None:
+    for version in ('old', 'new'):
+        write_skill(tmp_path / version / 'skills/s', f'The {version} one.')
+    (tmp_path / 'current').symlink_to('old')
+    settle()
+    index = tmp_path / 'index.sqlite' if disk_index else False
+    directory = SkillsDirectory(tmp_path / link, disk_index=index)
+    assert directory.get_skills()['s'].description == 'The old one.'
+    (tmp_path / 'next').symlink_to('new')
+    (tmp_path / 'next').rename(tmp_path / 'current')
+    skill = directory.get_skills()['s']
+    assert (skill.description, skill.path) == ('The new one.', str(tmp_path / 'new/skills/s'))
+    assert directory.find() is directory.find()
+    assert SkillsDirectory(tmp_path / link, disk_index=index).get_skills()['s'].description == 'The new one.'
+
+
+@pytest.mark.parametrize('watch', [False, True])
+def test_a_program_that_goes_elsewhere_keeps_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watch: bool
+) -> None:
+    write_skill(tmp_path / 'skills/a')
+    (tmp_path / 'elsewhere').mkdir()
+    monkeypatch.chdir(tmp_path)
+    directory: SkillsSource = WatchedDirectory(SkillsDirectory('skills')) if watch else SkillsDirectory('skills')
+    assert [skill.name for skill in directory.find().skills] == ['a']
+    monkeypatch.chdir('elsewhere')
+    write_skill(tmp_path / 'skills/b')
+    assert [skill.name for skill in directory.find().skills] == ['a', 'b']
 
 
 def test_a_link_that_leads_elsewhere_now_is_followed_there(tmp_path: Path) -> None:
@@ -429,6 +487,33 @@ def test_a_file_that_is_added_to_a_listed_skill_is_seen(tmp_path: Path, name: st
     write(folder, {name: 'new'})
     skill = directory.get_skills()['s']
     assert name in [item.name for item in (*skill.resources, *skill.scripts)]
+
+
+@pytest.mark.parametrize('name', ['fetch', 'scripts/deep/fetch'])
+@pytest.mark.parametrize('how', ['rights', 'content'])
+@pytest.mark.parametrize('watch', [False, True])
+def test_a_file_of_a_listed_skill_that_becomes_a_script_is_seen(
+    tmp_path: Path, name: str, how: str, watch: bool
+) -> None:
+    folder = write_skill(tmp_path / 's', files={name: 'echo'})
+    settle()
+    directory: SkillsSource = WatchedDirectory(SkillsDirectory(tmp_path)) if watch else SkillsDirectory(tmp_path)
+    (skill,) = directory.find().skills
+    assert [resource.name for resource in skill.resources] == [name]
+    settle()
+    assert directory.find().skills == (skill,)
+    (folder / name).chmod(0o755) if how == 'rights' else (folder / name).write_text('#!/bin/sh\necho')
+    (skill,) = directory.find().skills
+    assert [script.name for script in skill.scripts] == [name]
+
+
+def test_a_tools_module_that_is_written_after_the_files_were_listed_is_seen(tmp_path: Path) -> None:
+    folder = write_skill(tmp_path / 's', files={'tools.py': ''})
+    settle()
+    directory = SkillsDirectory(tmp_path)
+    assert not directory.get_skills()['s'].files.tools_module
+    (folder / 'tools.py').write_text('from pydantic_ai import RunContext\n')
+    assert directory.get_skills()['s'].files.tools_module
 
 
 def test_a_folder_that_is_removed_from_a_listed_skill_is_seen(tmp_path: Path) -> None:

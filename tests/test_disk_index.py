@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import stat
 from pathlib import Path
@@ -227,6 +228,23 @@ def test_two_processes_that_saw_different_things_do_not_mix_them(tmp_path: Path,
     assert shown(SkillsDirectory(root, disk_index=file).find()) == shown(SkillsDirectory(root).find())
 
 
+def test_a_process_that_began_before_the_file_was_deleted_does_not_mix_its_parts_with_the_new_ones(
+    tmp_path: Path, file: Path
+) -> None:
+    root = tmp_path / 'root'
+    for number in range(20):
+        write_skill(root / f'skill-{number:02}')
+    settle()
+    early = SkillsDirectory(root, disk_index=file)
+    early.find()
+    file.unlink()
+    shutil.rmtree(root / 'skill-00')
+    settle()
+    SkillsDirectory(root, disk_index=file).find()
+    early.find()
+    assert shown(SkillsDirectory(root, disk_index=file).find()) == shown(SkillsDirectory(root).find())
+
+
 DAMAGE = {
     'not a database': 'This is no database, but a text of some length.' * 50,
     'empty': '',
@@ -287,11 +305,14 @@ def test_a_directory_whose_name_is_no_text_is_read_each_time(tmp_path: Path, fil
     assert [found.code for found in toolset.problems] == ['index-failed']
 
 
-def test_without_a_home_folder_the_files_are_read(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize('disk_index', [True, '~/index.sqlite'])
+def test_without_a_home_folder_the_files_are_read(
+    library: Path, monkeypatch: pytest.MonkeyPatch, disk_index: bool | str
+) -> None:
     for name in ('PYDANTIC_AI_SKILLS_CACHE_DIR', 'HOME'):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, 'getuid', lambda: 2**31 - 5)  # of whom the system knows nothing
-    toolset = SkillsToolset[Any](directories=[library], disk_index=True)
+    toolset = SkillsToolset[Any](directories=[library], disk_index=disk_index)
     assert 'a' in toolset.skills
     (found,) = (found for found in toolset.problems if found.code == 'index-failed')
     assert (found.path, 'as disk_index=' in found.message) == (str(library), True)

@@ -58,6 +58,64 @@ def test_the_best_skill_comes_first(ranker: FullTextRanker, query: str, first: s
     assert next(iter(ranker.rank(query, 10)), None) == first
 
 
+@pytest.mark.parametrize(
+    ('query', 'found'),
+    [
+        pytest.param('GitHub', ['github-prs'], id='a word of the index'),
+        pytest.param('gitHubs', ['github-prs'], id='in another form'),
+        pytest.param('PDFs', ['pages'], id='the plural of an abbreviation'),
+        pytest.param('rebaseGitCommits', ['git-basics'], id='several words'),
+    ],
+)
+def test_a_word_with_capitals_in_it_is_one_word_if_it_is_known(query: str, found: list[str]):
+    ranker = FullTextRanker()
+    skills = [
+        Skill('git-basics', 'Commit and rebase with git.', ''),
+        Skill('github-prs', 'Review pull requests.', ''),
+        Skill('pages', 'Merge a PDF with another.', ''),
+        Skill('fs', 'Helpers, among them pd.', ''),
+    ]
+    ranker.update(skills, ())
+    assert ranker.rank(query, 5) == found
+
+
+@pytest.mark.parametrize(
+    ('query', 'first'),
+    [
+        ('เอกสาร', 'thai-translation'),
+        ('ช่วยแปลภาษาหน่อย', 'thai-translation'),
+        ('รายงาน', 'thai-report'),
+        ('การขาย', 'thai-report'),
+        ('ເອກະສານ', 'lao'),
+        ('ဘာသာပြန်', 'burmese'),
+        ('ឯកសារ', 'khmer'),
+        ('अनुवाद', 'hindi-translation'),
+        ('रिपोर्ट', 'hindi-report'),
+        ('रिपोट', 'hindi-report'),
+    ],
+)
+def test_words_of_scripts_without_spaces_and_with_marks_are_found(query: str, first: str):
+    descriptions = {
+        'thai-translation': 'แปลเอกสารเป็นภาษาไทยและภาษาอังกฤษ',
+        'thai-report': 'สร้างรายงานการขายประจำเดือน',
+        'lao': 'ແປເອກະສານເປັນພາສາລາວ',
+        'burmese': 'စာရွက်စာတမ်းများကိုဘာသာပြန်ပါ',
+        'khmer': 'បកប្រែឯកសារជាភាសាខ្មែរ',
+        'hindi-translation': 'दस्तावेज़ का अनुवाद करें',
+        'hindi-report': 'बिक्री की रिपोर्ट बनाएं',
+    }
+    ranker = FullTextRanker()
+    ranker.update([Skill(name, text, '') for name, text in descriptions.items()], ())
+    assert ranker.rank(query, 5)[:1] == [first]
+
+
+@pytest.mark.parametrize('query', ['λόγος', 'ΛΌΓΟΣ'])
+def test_a_greek_word_is_no_mistyping_of_itself(query: str):
+    ranker = FullTextRanker()
+    ranker.update([Skill('speech', 'Ο λόγος.', ''), Skill('other', 'Του λόγου.', '')], ())
+    assert ranker.rank(query, 5) == ['speech']
+
+
 def test_a_name_counts_more_than_a_description():
     ranker = FullTextRanker()
     ranker.update([Skill('other', 'About release notes.', ''), Skill('release-notes', 'About changes made.', '')], ())

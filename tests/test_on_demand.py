@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from inline_snapshot import snapshot
 from pydantic_ai import Agent, RunContext
-from pydantic_ai.capabilities import AbstractCapability, Capability
+from pydantic_ai.capabilities import AbstractCapability, Caching, Capability
 from pydantic_ai.messages import (
     InstructionBaselinePart,
     InstructionDeltaPart,
@@ -26,7 +26,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from pydantic_ai_skills import Skill, SkillLoaded, SkillsCapability, SkillsDirectory
 from tests.conversations import Call, ScriptedModel, write_skill
-from tests.folders import write
+from tests.folders import CONTEXT, write
 from tests.test_approvals import Remote
 from tests.test_typed_tools import CALLS, KINDS, Kind, adder
 
@@ -237,6 +237,29 @@ async def test_a_skill_with_the_name_of_the_capability_stays_on_the_tools():
     assert script.results[0][1] == 'success'
 
 
+async def test_a_skill_with_the_name_of_another_capability_stays_on_the_tools():
+    skills = [Skill(name, f'About {name}.', 'Read.') for name in ('caching', 'thinking')]
+    script = ScriptedModel(calls=[('load_skill', {'skill_name': 'caching'}), ('load_capability', {'id': 'thinking'})])
+    capabilities: list[AbstractCapability[Any]] = [
+        SkillsCapability(skills=skills, disclosure='on-demand'),
+        Caching(),
+        Capability(instructions='Be brief.'),
+    ]
+    await Agent(script.model, capabilities=capabilities).run('Go.')
+    assert [(tool, outcome) for tool, outcome, _ in script.results] == [
+        ('load_skill', 'success'),
+        ('load_capability', 'success'),
+    ]
+
+
+async def test_without_an_agent_only_its_own_id_is_taken():
+    skills = [Skill(name, f'About {name}.', 'Read.') for name in ('caching', 'skills')]
+    resolved = await SkillsCapability(skills=skills, disclosure='on-demand').for_run(CONTEXT)
+    ids: list[str | None] = []
+    resolved.apply(lambda capability: ids.append(capability.id))
+    assert ids == ['skills', 'caching']
+
+
 async def test_a_prefix_is_no_hindrance(tmp_path: Path):
     prefixed = capability_of(tmp_path, 'manifest').prefix_tools('my')
     script, _ = await talk(prefixed, LOAD, ('my_adder__add', {'a': 1}))
@@ -381,6 +404,25 @@ async def test_instructions_that_cannot_be_made_fail_the_load(disclosure: Any):
     script, _ = await talk(capability, load, load)
     message = "The instructions of skill 'alpha' failed with ValueError: no text"
     assert script.results == [(load[0], 'failed', message)] * 2
+
+
+async def test_instructions_that_cannot_be_read_any_more_do_not_end_a_conversation(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    write_skill(tmp_path, 'alpha', body='Do alpha.')
+    write_skill(tmp_path, 'beta', body='Do beta.')
+    _, history = await talk(
+        SkillsCapability(directories=[tmp_path], disclosure='on-demand'), ('load_capability', {'id': 'alpha'})
+    )
+    capability = SkillsCapability(directories=[tmp_path], disclosure='on-demand')
+    await capability.toolset.load()
+    (tmp_path / 'alpha/SKILL.md').unlink()
+    await capability.load()
+    (tmp_path / 'beta/SKILL.md').unlink()
+    script, history = await talk(capability, ('load_capability', {'id': 'beta'}), history=history)
+    assert script.results[-1][1] == 'success'
+    assert "The instructions of the skill 'alpha' cannot be read at the moment." in spoken_by_the_system(history)
+    assert "The instructions of skill 'alpha' cannot be read: 'SKILL.md' does not exist." in caplog.messages
 
 
 async def test_all_can_be_read_up_front(tmp_path: Path):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pydantic_ai_skills import (
     SkillsProject,
     SkillValidationError,
 )
+from pydantic_ai_skills.registries._locks import LockFile
 from tests.folders import CONTEXT, call_tool, write, write_skill
 from tests.registries.repositories import Repository
 
@@ -86,6 +88,7 @@ class TestFinding:
             ('max-depth = -1', "'max-depth': Input should be greater than or equal to 0"),
             ('catalog-budget = -1', "'catalog-budget': Input should be greater than or equal to 0"),
             ('pass-env = ["A=B"]', "'A=B' cannot be the name of an environment variable"),
+            ('directories = ["~nobody-at-all/x"]', "The home folder in '~nobody-at-all/x' cannot be found."),
         ],
     )
     def test_a_mistake_in_it_is_told(self, root: Path, text: str, message: str):
@@ -177,6 +180,11 @@ class TestSources:
         project.add(source(repository))
         assert list(SkillsProject(tmp_path / 'new').toolset(offline=True).skills) == ['pdf', 'xlsx']
 
+    def test_a_folder_that_is_not_there_is_told_and_not_made(self, tmp_path: Path, root: Path, repository: Repository):
+        with pytest.raises(SkillValidationError, match='There is no folder .*nowhere'):
+            SkillsProject(tmp_path / 'nowhere').add(source(repository))
+        assert not (tmp_path / 'nowhere').exists()
+
     def test_adding_it_again_changes_the_ref(self, root: Path, repository: Repository):
         project = SkillsProject(root)
         project.add(source(repository))
@@ -211,6 +219,48 @@ class TestSources:
         project.remove(xlsx)
         assert (root / 'pyproject.toml').read_text() == before
         assert not (root / 'skills.lock').exists()
+
+    def test_what_others_wrote_meanwhile_stays(self, root: Path, repository: Repository):
+        mine, theirs = source(repository, path='skills/pdf'), source(repository, path='skills/xlsx')
+        project = SkillsProject(root)
+        project.add(mine)
+        assert project.sources == (mine,)
+        SkillsProject(root).remove(mine)
+        SkillsProject(root).add(theirs)
+        SkillsProject(root).add(mine)
+        repository.git('tag', 'v1')
+        changed = source(repository, path='skills/pdf', ref='v1')
+        project.add(changed)
+        assert SkillsProject(root).sources == (theirs, changed)
+        other = SkillsProject(root)
+        assert other.sources == (theirs, changed)
+        project.remove(theirs)
+        other.remove(changed)
+        assert SkillsProject(root).sources == ()
+        with pytest.raises(SkillValidationError, match='is no source of this project'):
+            other.remove(changed)
+
+    def test_locking_one_source_keeps_what_another_process_added_meanwhile(self, root: Path, repository: Repository):
+        mine, theirs = source(repository, path='skills/pdf'), source(repository, path='skills/xlsx', ref='main')
+        project = SkillsProject(root)
+        project.add(mine)
+        assert project.sources == (mine,)
+        SkillsProject(root).add(theirs)
+        project.lock(mine)
+        assert SkillsProject(root).is_locked(theirs)
+
+    def test_two_processes_write_one_after_the_other(self, root: Path, repository: Repository):
+        project = SkillsProject(root)
+        with ThreadPoolExecutor() as pool:
+            other = LockFile(root)
+            assert other.acquire()
+            adding = pool.submit(project.add, source(repository))
+            with pytest.raises(TimeoutError):
+                adding.result(timeout=1)
+            assert not (root / 'skills.lock').exists()
+            other.release()
+            assert len(adding.result(timeout=20).find().skills) == 2
+        assert SkillsProject(root).is_locked(source(repository))
 
     def test_locking_takes_what_is_there_now(self, root: Path, repository: Repository):
         project = SkillsProject(root)
@@ -258,6 +308,17 @@ class TestSources:
         write_skill(root / 'skills' / 'own')
         with pytest.raises(SkillValidationError, match='into = '):
             SkillsProject(root).add(source(repository, into=into))
+
+    @pytest.mark.parametrize('into', ['vendor', 'vendor/x', './vendor/'])
+    def test_two_sources_do_not_share_a_folder(self, root: Path, repository: Repository, into: str):
+        project = SkillsProject(root)
+        project.add(source(repository, path='skills/pdf', into='vendor'))
+        with pytest.raises(SkillValidationError, match=r"overlaps with that of '.*theirs \(skills/pdf\)'"):
+            project.add(source(repository, path='skills/xlsx', into=into))
+        assert list(SkillsProject(root).toolset(offline=True).skills) == ['pdf']
+        project.add(source(repository, path='skills/pdf', into='vendor', ref='main'))
+        project.add(source(repository, path='skills/xlsx', into='vendored'))
+        assert list(SkillsProject(root).toolset(offline=True).skills) == ['pdf', 'xlsx']
 
     @pytest.mark.parametrize(
         ('url', 'local'),

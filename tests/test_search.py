@@ -173,11 +173,21 @@ class TestToolset:
             with pytest.raises(ValueError, match='at least one word, and a limit of at least 1'):
                 toolset.search(query, limit)
 
-    @pytest.mark.parametrize('query', ['pdf-merge', 'PDF_Merge', 'pdf merge', 'PdfMerge'])
-    def test_an_exact_name_is_always_first(self, query: str):
+    @pytest.mark.parametrize(
+        ('query', 'name'),
+        [
+            ('pdf-merge', 'pdf-merge'),
+            ('PDF_Merge', 'pdf-merge'),
+            ('pdf merge', 'pdf-merge'),
+            ('PdfMerge', 'pdf-merge'),
+            ('MergePDF', 'mergepdf'),
+        ],
+    )
+    def test_an_exact_name_is_always_first(self, query: str, name: str):
         others = [Skill(f'pdf-merge-{number}', 'Merge PDF, merge PDF, pdf-merge.', '') for number in range(20)]
-        toolset = SkillsToolset(skills=[*others, *PDF])
-        assert toolset.search(query)[0].name == 'pdf-merge'
+        others += [Skill(f'mergepdf-{number}', 'Mergepdf, mergepdf.', '') for number in range(20)]
+        toolset = SkillsToolset(skills=[*others, *PDF, Skill('mergepdf', 'A long description, which counts less.', '')])
+        assert toolset.search(query)[0].name == name
         assert len(toolset.search(query)) == 10
 
     def test_headings_of_files_are_searched(self, tmp_path: Path):
@@ -397,7 +407,7 @@ class TestList:
         ]
         assert all(len(str(to_jsonable_python(page))) < 50_000 for page in pages)
         assert [page.get('more') for page in pages] == [
-            'Call list_skills with page 2.', 'Call list_skills with page 3.', 'Call list_skills with page 4.', None,
+            'Ask for page 2.', 'Ask for page 3.', 'Ask for page 4.', None,
         ]  # fmt: skip
         assert await call_tool(toolset, 'list_skills', page=5) == (
             True,

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import pytest
 from anyio import create_task_group, to_thread
 from pydantic_ai import Agent
-from pydantic_ai.messages import InstructionPart
+from pydantic_ai.messages import InstructionPart, ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RunUsage
@@ -209,6 +211,20 @@ class TestPydanticAI:
             return 'mine'
 
         assert list(await toolset.get_tools(ctx)) == ['list_skills', 'load_skill', 'my_tool']
+
+    async def test_a_skill_that_was_loaded_under_two_names_is_loaded_once(self):
+        toolset = SkillsToolset(skills=[Skill('my-skill', 'Mine.', '')])
+        calls = [ToolCallPart('load_skill', {'skill_name': name}) for name in ('my-skill', 'My_Skill')]
+        seen: list[list[str]] = []
+
+        def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+            return ModelResponse(parts=[TextPart('done')] if len(messages) > 1 else calls)
+
+        def look(ctx: RunContext[None]) -> None:
+            seen.append([skill.name for skill in toolset.loaded_skills(ctx)])
+
+        await Agent(FunctionModel(respond), deps_type=NoneType, toolsets=[toolset], instructions=look).run('Go.')
+        assert seen == [[], ['my-skill']]
 
     async def test_many_skills_are_not_searched_for_files_to_leave_out_a_tool(
         self, tmp_path: Path, ctx: RunContext[None]

@@ -14,7 +14,15 @@ from inline_snapshot import snapshot
 from pydantic_ai import Agent, RunContext, Tool
 from pydantic_ai.durable_exec import DurableRunContext
 from pydantic_ai.exceptions import ModelRetry
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
 
 from pydantic_ai_skills import (
@@ -129,6 +137,16 @@ async def test_tools_appear_with_their_skill_and_come_back_with_the_conversation
     resumed, _ = await talk(toolset_of(tmp_path, kind), CALLS[0], history=history)
     assert resumed.tools == [[*before, 'adder__add']] * 2
     assert resumed.results[-1] == ('adder__add', 'success', '5\n')
+
+
+async def test_what_another_toolset_loaded_can_be_loaded_here_too(tmp_path: Path):
+    _, history = await talk(toolset_of(tmp_path, 'python'), LOAD)
+    skills, _ = adder(tmp_path, 'python')
+    script, _ = await talk(SkillsToolset(skills=skills, id='second'), LOAD, CALLS[0], history=history)
+    assert ['adder__add' in tools for tools in script.tools] == [False, True, True]
+    first, second, result = script.results
+    assert first == second
+    assert result == ('adder__add', 'success', '5\n')
 
 
 async def test_a_tool_that_was_not_loaded_cannot_be_called(tmp_path: Path):
@@ -408,6 +426,23 @@ async def test_a_module_that_is_broken_now_does_not_take_the_other_tools_along(t
     script, _ = await talk(SkillsToolset(directories=[tmp_path]), CALLS[0], history=history)
     assert script.tools[0][4:] == ['adder__add']
     assert script.results[-1] == ('adder__add', 'success', '5\n')
+
+
+async def test_a_module_that_breaks_between_a_request_and_the_call_does_not_end_the_run(tmp_path: Path):
+    toolset = toolset_of(tmp_path, 'module')
+    _, history = await talk(toolset, LOAD)
+    calls = [CALLS[2]]
+
+    async def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if not calls:
+            return ModelResponse(parts=[TextPart('done')])
+        (tmp_path / 'adder/tools.py').write_text('import pydantic_ai_skills, gone')
+        await talk(toolset, LOAD)
+        return ModelResponse(parts=[ToolCallPart(*calls.pop())])
+
+    result = await Agent(FunctionModel(respond), toolsets=[toolset]).run('Go.', message_history=history)
+    (returned,) = (part for part in result.new_messages()[-2].parts if isinstance(part, ToolReturnPart))
+    assert returned.content == "The tool 'adder__add' failed with ValueError: too large"
 
 
 async def test_a_module_is_compiled_as_python_would(tmp_path: Path):

@@ -155,6 +155,10 @@ class TestDecorators:
 
         assert await skill.scripts[0].run(ctx, {'word': '!'}) == 'the deps!'
 
+    @pytest.mark.parametrize('args', [None, {}, '', ' ', '{}', 'null'])
+    async def test_no_arguments_can_be_said_in_several_ways(self, args: object, ctx: RunContext[str]):
+        assert await SkillScript('now', function=lambda: 'noon').run(ctx, args) == 'noon'
+
     @pytest.mark.parametrize(
         ('args', 'message'),
         [
@@ -319,6 +323,18 @@ class TestResource:
         assert await SkillResource('a', uri=str(image)).load(ctx) == BinaryContent(b'\x89PNG', media_type='image/png')
         with pytest.raises(SkillResourceLoadError, match='only paths and file: URIs'):
             await SkillResource('a', uri='https://example.com/a').read(ctx)
+
+
+async def test_of_two_resources_or_scripts_of_one_name_the_later_one_is_used(ctx: RunContext[str]):
+    message = "'a' of skill 'x' is defined twice"
+    with pytest.warns(UserWarning, match=message):
+        skill = Skill('x', 'x', '', resources=(SkillResource('a', content=text) for text in ('first', 'second')))
+    skill.script(name='a')(lambda: 'first')
+    with pytest.warns(UserWarning, match=message) as warned:
+        skill.script(name='a')(lambda: 'second')
+    assert [Path(warning.filename) for warning in warned] == [Path(__file__)]
+    assert [await resource.load(ctx) for resource in skill.resources] == ['second']
+    assert [await script.run(ctx) for script in skill.scripts] == ['second']
 
 
 class TestScript:

@@ -140,6 +140,22 @@ def test_a_folder_that_cannot_be_opened_keeps_no_other_from_being_watched(
     assert [skill.description for skill in watched.find().skills] == ['Edited.', 'Does it.']
 
 
+@pytest.mark.parametrize('at_first', [True, False])
+def test_a_directory_that_can_be_opened_again_is_seen_at_once(
+    root: Path, monkeypatch: pytest.MonkeyPatch, at_first: bool
+) -> None:
+    watched = WatchedDirectory(SkillsDirectory(root))
+    if not at_first:
+        watched.find()
+    root.chmod(0o700)
+    with monkeypatch.context() as patch:
+        refuse_to_open(patch, str(root), errno.EACCES)
+        assert [found.code for found in watched.find().problems] == ['unreadable']
+    assert [skill.name for skill in watched.find().skills] == ['a', 'b']
+    write_skill(root / 'c')
+    assert len(watched.find().skills) == 3
+
+
 def test_where_folders_come_all_the_time_the_looks_have_an_end(root: Path) -> None:
     class Growing(Counting):
         def find(self) -> Any:
@@ -161,6 +177,17 @@ def test_a_link_that_goes_takes_no_events_with_it(root: Path) -> None:
     watched.find()
     write_skill(root / 'b', 'Edited.')
     assert watched.find().skills[1].description == 'Edited.'
+
+
+def test_a_link_that_leads_to_a_folder_now_is_told(root: Path, tmp_path: Path) -> None:
+    (root / 'link').symlink_to(tmp_path / 'elsewhere')
+    settle()
+    watched = WatchedDirectory(SkillsDirectory(root))
+    assert watched.find().problems == ()
+    (tmp_path / 'elsewhere').mkdir()
+    assert [problem.code for problem in watched.find().problems] == ['folder-link']
+    (tmp_path / 'elsewhere').rmdir()
+    assert watched.find().problems == ()
 
 
 def test_a_directory_that_comes_later_is_watched_then(tmp_path: Path) -> None:
@@ -282,6 +309,26 @@ def test_a_directory_that_cannot_be_watched_is_a_problem_and_works(root: Path, m
     write_skill(root / 'a', 'Edited again.')
     assert watched.find().skills[0].description == 'Edited again.'
     assert len(tries) == 2
+
+
+def test_a_folder_whose_name_is_no_text_hides_no_skill(root: Path) -> None:
+    os.mkdir(os.fsencode(root) + b'/\xff')
+    toolset = SkillsToolset[Any](directories=[root], auto_reload='watch')
+    assert list(toolset.skills) == ['a', 'b']
+    assert [problem.code for problem in toolset.problems] == ['watch-failed']
+    write_skill(root / 'a', 'Edited.')
+    toolset.reload()
+    assert toolset.get_skill('a').description == 'Edited.'
+
+
+def test_a_file_whose_name_is_no_text_hides_no_change(root: Path) -> None:
+    watched = WatchedDirectory(SkillsDirectory(root))
+    watched.find()
+    for number in range(3):
+        Path(os.fsdecode(os.fsencode(root) + b'/a/\xff')).write_text(str(number))
+        write_skill(root / 'a', f'Number {number}.')
+        found = watched.find()
+        assert (found.skills[0].description, found.problems) == (f'Number {number}.', ())
 
 
 def test_a_file_that_stays_half_written_is_seen_without_an_event(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
 from pydantic_ai_skills.cli.output import Failure
 
@@ -37,7 +37,7 @@ def parse_source(text: str) -> Address:
     browsed = _BROWSED.fullmatch(text)
     if browsed:
         return Address(browsed['url'], browsed['ref'], browsed['path'] or '')
-    if Path(text).expanduser().is_dir():
+    if text and os.path.isdir(os.path.expanduser(text)):
         return Address(text, None, '')
     match = _SCP_OR_URL.fullmatch(text)
     if match is None:

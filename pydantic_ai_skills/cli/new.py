@@ -78,7 +78,7 @@ def new(
     folder = (_in_package(package) if package is not None else directory or _usual_directory()) / name
     if folder.exists() or folder.is_symlink():
         raise Failure(f'{place(str(folder))!r} is there already.')
-    text = description or f'Describe what {name} does. Use when somebody asks for it.'
+    text = f'Describe what {name} does. Use when somebody asks for it.' if description is None else description
     _write(folder, name, text, script=script)
     report = validate_skills(folder)
     if not report.ok:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec
+from typing import Annotated, Any, ParamSpec, cast
 
 import typer
 
@@ -91,35 +91,49 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         out = Output(as_json=kwargs.get('as_json') is True)
+        told: str | None = None
         try:
+            _check_texts(kwargs.values())
             status = function(*args, **kwargs)
             sys.stdout.flush()
         except BrokenPipeError:
             status = DONE  # the reader has seen enough
         except Failure as failure:
-            out.fail(str(failure))
-            status = failure.status
+            status, told = failure.status, str(failure)
         except _MISUSES as error:
-            out.fail(str(error))
-            status = MISUSE
+            status, told = MISUSE, str(error)
         except (SkillError, ImportError) as error:
-            out.fail(str(error))
-            status = FAILED
+            status, told = FAILED, str(error)
         except OSError as error:
             what = error.strerror or str(error)
+            status, told = FAILED, f'{error.filename}: {what}' if error.filename else what
             out.as_json &= _flush()
-            message = f'{error.filename}: {what}' if error.filename else what
-            try:
-                out.fail(message)
-            except OSError:  # standard output takes nothing more
-                Output().fail(message)
-            status = FAILED
         except KeyboardInterrupt:
             status = 130
+        if told is not None:
+            _tell(out, told)
         _flush()
         raise typer.Exit(status or DONE)
 
     return run
+
+
+def _tell(out: Output, message: str) -> None:
+    try:
+        out.fail(message)
+    except OSError:  # standard output takes nothing more
+        Output().fail(message)
+
+
+def _check_texts(values: Iterable[object]) -> None:
+    """Refuse arguments that are not UTF-8 and so cannot be written to a file nor sent to a model; paths can be."""
+    for value in values:
+        for text in cast('list[object]', value) if isinstance(value, list) else [value]:
+            if isinstance(text, str):
+                try:
+                    text.encode()
+                except UnicodeEncodeError:
+                    raise Failure(f'{text!r} is not UTF-8 text.') from None
 
 
 def _flush() -> bool:
@@ -183,9 +197,13 @@ def find_skill(toolset: SkillsToolset[Any], name: str) -> Skill[Any]:
     try:
         return toolset.get_skill(name)
     except SkillNotFoundError as error:
-        left_out = [problem for problem in toolset.problems if f'/{name}/' in problem.path]
-        why = ' '.join(f'{place(problem.path)}: {problem.message}' for problem in left_out)
-        raise Failure(f'{error} {why}'.strip()) from None
+        about = [
+            problem
+            for problem in toolset.problems
+            if f'/{name}/' in problem.path or repr(name) in problem.message or problem.code == 'source-failed'
+        ]
+        why = [f'{place(problem.path)}: {problem.message}' for problem in about]
+        raise Failure(' '.join((str(error), *why, hint_for(about) or '')).strip()) from None
 
 
 def source_of(skill: Skill[Any]) -> str:

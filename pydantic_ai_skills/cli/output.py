@@ -6,6 +6,7 @@ could move the cursor, change colours or hide text; and nothing of it is read as
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -121,7 +122,9 @@ class Output:
 
     def data(self, value: object, *, indent: int | None = 2) -> None:
         """Write JSON. What could do something on a terminal is escaped in it."""
-        text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+        # JSON is UTF-8 for whoever reads it, so where the output is anything else, it is ASCII.
+        is_utf8 = codecs.lookup(sys.stdout.encoding or 'utf-8').name == 'utf-8'
+        text = json.dumps(value, indent=indent, ensure_ascii=not is_utf8, default=str)
         sys.stdout.write(_JSON_ESCAPED.sub(lambda match: f'\\u{ord(match[0]):04x}', text) + '\n')
         sys.stdout.flush()
 
@@ -220,7 +223,7 @@ class Output:
     def fail(self, message: str) -> None:
         """Write what went wrong."""
         if self.as_json:
-            self.data({'error': message})
+            self.data({'error': message}, indent=None)
         else:
             self.errors.print(Text.assemble(('error: ', 'bold red'), safe(message)), soft_wrap=True)
 

@@ -18,7 +18,7 @@ from pydantic_ai_skills import (
 )
 from pydantic_ai_skills.cli.address import Protocol, parse_source
 from pydantic_ai_skills.cli.listing import problem_data
-from pydantic_ai_skills.cli.options import DONE, FAILED, FOUND_SOMETHING, JsonOption, command
+from pydantic_ai_skills.cli.options import DONE, FAILED, FOUND_SOMETHING, JsonOption, command, hint_for
 from pydantic_ai_skills.cli.output import Failure, Output, place
 from pydantic_ai_skills.types import FoundSkills
 
@@ -64,6 +64,9 @@ def add(
     address = parse_source(url)
     if path and address.path:
         raise Failure(f'The URL names the folder {address.path!r} already; leave --path out.')
+    if token_env is not None and token_env not in os.environ:
+        # Not repeated: `--token-env $TOKEN` gives the token itself, which is not to be shown nor written down.
+        raise Failure('--token-env takes the name of an environment variable, and none of this name is set.')
     project = SkillsProject.find()
     source = ProjectSource(url=address.url, ref=address.ref)
     allowed = {protocol.value for protocol in allow or ()}
@@ -126,12 +129,12 @@ def sync(
 def _fetch(project: SkillsProject, source: ProjectSource, progress: Any, *, frozen: bool) -> FoundSkills:
     if not frozen and not project.is_locked(source):
         return project.lock(source, progress=progress).find()
-    here = project.registry(source, offline=True).find()
+    here = _here(project, source)
     if not _is_bad(here):
         return here
-    fetched = project.registry(source, progress=progress).find()
+    fetched = _found(source, project.registry(source, progress=progress))
     # That a ref has moved on is no problem for who wants what was locked, and is not told by what is here.
-    here = project.registry(source, offline=True).find()
+    here = _here(project, source)
     return fetched if _is_bad(here) else here
 
 
@@ -212,7 +215,7 @@ def remove(
         names = ', '.join(map(str, matches))
         raise Failure(f'{source!r} can mean {names}. Name one with its ref, or as URL (PATH).')
     (chosen,) = matches
-    names = _names(project, chosen)
+    names = _names(_here(project, chosen))
     if source in names and len(names) > 1:
         raise Failure(
             f'{source!r} is one of {len(names)} skills of {chosen}: {", ".join(names)}. Remove all of them by the URL, '
@@ -246,18 +249,36 @@ def _matching(project: SkillsProject, name: str) -> list[ProjectSource]:
     sources = project.sources
     matches = [source for source in sources if wanted in (source.url.removesuffix('.git'), source.url, str(source))]
     matches = matches or [source for source in sources if wanted == f'{source.url}@{source.ref}']
-    matches = matches or [source for source in sources if name in _names(project, source)]
+    if matches:
+        return matches
+    here = {source: _here(project, source) for source in sources}
+    matches = [source for source, found in here.items() if name in _names(found)]
     if not matches:
         known = ', '.join(map(str, sources)) or 'none'
-        raise Failure(f'{name!r} is no source of this project, and no skill of one. Its sources: {known}.')
+        failures = [problem for found in here.values() for problem in found.problems if problem.code == 'source-failed']
+        why = [*(problem.message for problem in failures), hint_for(failures) or '']
+        told = f'{name!r} is no source of this project, and no skill of one. Its sources: {known}. {" ".join(why)}'
+        raise Failure(told.rstrip())
     return matches
 
 
-def _names(project: SkillsProject, source: ProjectSource) -> list[str]:
-    """The names of a source's skills, as far as they were fetched."""
-    registry = project.registry(source, offline=True)
-    named = registry.prefixed(source.prefix) if source.prefix else registry
-    return [skill.name for skill in named.find().skills]
+def _here(project: SkillsProject, source: ProjectSource) -> FoundSkills:
+    """What was fetched of a source.
+
+    Raises:
+        SkillRegistryError: There is a lock file, and it cannot be read.
+    """
+    project.is_locked(source)
+    return _found(source, project.registry(source, offline=True))
+
+
+def _found(source: ProjectSource, registry: GitSkillsRegistry) -> FoundSkills:
+    """What a registry has, under the names that it has in the project."""
+    return (registry.prefixed(source.prefix) if source.prefix else registry).find()
+
+
+def _names(found: FoundSkills) -> list[str]:
+    return [skill.name for skill in found.skills]
 
 
 def _from_project(path: str, project: SkillsProject) -> str:

@@ -9,12 +9,14 @@ from pydantic_ai.workspaces import Workspace
 
 from .digest import FolderSnapshot
 
-__all__ = ('Stage',)
+__all__ = ('COMPLETE', 'Stage')
+
+COMPLETE = '.complete'
+"""The file that says that a copy is whole."""
 
 MAX_REMEMBERED = 1_000
 """How many copies are remembered, so that the workspace need not be asked about them again."""
 
-_MARK = '.complete'
 _NOT_IN_NAMES = re.compile(r'[^A-Za-z0-9._-]+')
 
 
@@ -29,15 +31,22 @@ class Stage:
         self._folder = folder
         self._known: set[tuple[str, str, str]] = set()
 
-    async def copy(self, workspace: Workspace, skill_name: str, snapshot: FolderSnapshot) -> str:
-        """Make sure that the workspace has this version of the skill, and return the path of its folder there."""
+    async def copy(self, workspace: Workspace, skill_name: str, snapshot: FolderSnapshot, *, anew: bool = False) -> str:
+        """Make sure that the workspace has this version of the skill, and return the path of its folder there.
+
+        Args:
+            workspace: Where to.
+            skill_name: What the folder is called after.
+            snapshot: The files of the skill.
+            anew: Write them in any case, because a copy that was there is no longer whole.
+        """
         # A workspace may be shared by skills of the same name from different places; the digest keeps them apart.
         name = f'{_NOT_IN_NAMES.sub("-", skill_name)[:64]}-{snapshot.digest[:16]}'
         target = await workspace.resolve(posixpath.join(self._folder, name))
         ref = workspace.ref
         key = None if ref is None else (ref.provider, ref.id, target)
-        if key is None or key not in self._known:
-            if not await workspace.exists(f'{target}/{_MARK}'):
+        if anew or key is None or key not in self._known:
+            if anew or not await workspace.exists(f'{target}/{COMPLETE}'):
                 await self._write(workspace, target, snapshot)
             self._remember(workspace, target)
         return target
@@ -48,7 +57,7 @@ class Stage:
         if executables := [f'{target}/{file.name}' for file in snapshot.files if file.executable]:
             await workspace.run(['chmod', '+x', *executables])
         # Last, so that a copy that was interrupted is made again.
-        await workspace.write_bytes(f'{target}/{_MARK}', snapshot.digest.encode())
+        await workspace.write_bytes(f'{target}/{COMPLETE}', snapshot.digest.encode())
 
     def _remember(self, workspace: Workspace, target: str) -> None:
         if (ref := workspace.ref) is not None:

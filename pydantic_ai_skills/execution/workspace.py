@@ -28,7 +28,7 @@ from .digest import FolderSnapshot, read_file, take_snapshot
 from .environment import EnvValues, ScriptEnvironment, SkillEnv
 from .interpreters import Interpreter, interpreters_for, needs
 from .limits import ScriptLimits
-from .staging import Stage
+from .staging import COMPLETE, Stage
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.types import SkillScript
@@ -37,6 +37,9 @@ __all__ = ('WorkspaceSkillScriptExecutor',)
 
 NO_INTERPRETER = 'pydantic-ai-skills: no interpreter'
 """What the command prints when none of the programs that could run a script is there."""
+
+NO_COPY = 'pydantic-ai-skills: no copy'
+"""What it prints when the copy of the skill was deleted since it was made."""
 
 
 class WorkspaceSkillScriptExecutor:
@@ -102,8 +105,9 @@ class WorkspaceSkillScriptExecutor:
             raise SkillScriptExecutionError(f'The script {script.name!r} is not a regular file of its skill.')
         interpreters = interpreters_for(PurePosixPath(name).name, file.content, executable=file.executable)
         env, secrets = self.environment.build(script.skill_name, ctx, base={})
+        skill_name = script.skill_name or 'script'
         try:
-            folder = await self._stage.copy(workspace, script.skill_name or 'script', snapshot)
+            folder = await self._stage.copy(workspace, skill_name, snapshot)
             path = f'{folder}/{name}'
             command = _command_line(interpreters, path, arguments.argv)
             if self.cwd == 'script':
@@ -112,13 +116,21 @@ class WorkspaceSkillScriptExecutor:
             if stdin is not None:
                 # The text is removed before the script starts; the open descriptor is all it needs.
                 command = f'exec <{shlex.quote(stdin)}; rm -f {shlex.quote(stdin)}; {command}'
+            command = f'{_check_copy(folder, path)} || {_give_up(NO_COPY)}; {command}'
             env |= {'SKILL_DIR': folder, 'CLAUDE_SKILL_DIR': folder}
             done = await self._execute(workspace, script, command, env, secrets)
+            if _gave_up(done, NO_COPY):
+                await self._stage.copy(workspace, skill_name, snapshot, anew=True)
+                done = await self._execute(workspace, script, command, env, secrets)
         except WorkspaceUnavailableError as error:
             raise SkillScriptExecutionError(f'The workspace is not available: {error}') from error
         except (WorkspaceError, OSError) as error:  # also where a script left something in the way of the copies
             raise SkillScriptExecutionError(f'The workspace refused to run a script: {error}') from error
-        if interpreters and done.exit_code == 127 and done.stderr.strip().endswith(NO_INTERPRETER):
+        if _gave_up(done, NO_COPY):
+            raise SkillScriptExecutionError(
+                f'The workspace does not keep the copy of the skill, so {script.name!r} cannot be run in it.'
+            )
+        if interpreters and _gave_up(done, NO_INTERPRETER):
             raise SkillScriptExecutionError(
                 f'{script.name!r} {needs(interpreters)}, which the workspace does not have. '
                 'For the developer: install it there.'
@@ -203,7 +215,21 @@ def _command_line(interpreters: list[Interpreter], path: str, argv: Sequence[str
         for interpreter in interpreters
         for program in _names(interpreter)
     ]
-    return f'{{ {"; ".join(choices)}; echo {shlex.quote(NO_INTERPRETER)} >&2; exit 127; }}'
+    return f'{{ {"; ".join(choices)}; {_give_up(NO_INTERPRETER)}; }}'
+
+
+def _check_copy(folder: str, path: str) -> str:
+    """A shell command that succeeds if the copy and the script are there."""
+    return ' && '.join(f'[ -e {shlex.quote(file)} ]' for file in (f'{folder}/{COMPLETE}', path))
+
+
+def _give_up(reason: str) -> str:
+    """A shell command that ends the whole command in a way that `_gave_up` knows again."""
+    return f'{{ echo {shlex.quote(reason)} >&2; exit 127; }}'
+
+
+def _gave_up(done: ScriptResult, reason: str) -> bool:
+    return done.exit_code == 127 and done.stderr.strip().endswith(reason)
 
 
 def _names(interpreter: Interpreter) -> list[str]:

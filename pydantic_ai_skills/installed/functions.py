@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,9 +26,6 @@ from .signatures import is_exact
 from .source import ModuleSource
 
 __all__ = ('FunctionRules', 'ModuleFunction', 'ModuleScript')
-
-MAX_ITEMS = 1000
-"""How many items of an iterator that a function returns are told."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,11 +104,7 @@ class ModuleFunction:
     async def call(self, args_dict: dict[str, Any], ctx: RunContext[Any]) -> Any:
         """Call it with checked arguments, once it was imported."""
         assert self._imported is not None
-        try:
-            return await self._imported.call(args_dict, ctx)
-        except SystemExit as error:
-            # It would end the process of the agent.
-            raise SkillScriptExecutionError(f'The script {self.name!r} ended with exit code {error.code}.') from error
+        return await self._imported.call(args_dict, ctx)
 
     def misfits(self, args: object) -> bool:
         """Whether its source tells that arguments do not fit."""
@@ -231,9 +223,6 @@ def _read_schema(name: str, function: Callable[..., Any]) -> FunctionSchema:
 
 def _tellable(value: object) -> Any:
     """What a function returned, in a form that a model can be told: functions of a package are not made for that."""
-    if isinstance(value, Iterator):
-        items = list(islice(cast('Iterator[object]', value), MAX_ITEMS + 1))
-        value = items if len(items) <= MAX_ITEMS else [*items[:MAX_ITEMS], f'(Only the first {MAX_ITEMS:,} items.)']
     try:
         to_json(value, bytes_mode='base64')
     except (ValueError, RecursionError):

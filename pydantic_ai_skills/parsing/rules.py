@@ -24,6 +24,7 @@ __all__ = (
     'problem',
     'shorten_skill_name',
     'skill_rules',
+    'spellings',
     'tool_name',
 )
 
@@ -260,6 +261,14 @@ def normalize_skill_name(name: str) -> str:
             f'{shown(name)} is too long for a skill name: {length} characters, at most {MAX_NAME_LENGTH} are allowed.'
         )
     return normalized
+
+
+def spellings(wording: str) -> tuple[str, ...]:
+    """The names that a wording may stand for: `GitHub` for `github`, and `My_Skill` for `my-skill`."""
+    try:
+        return wording, wording.lower(), normalize_skill_name(wording)
+    except SkillValidationError:
+        return wording, wording.lower()
 
 
 def shorten_skill_name(name: str) -> str:

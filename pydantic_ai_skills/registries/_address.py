@@ -6,11 +6,11 @@ import os
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from pydantic_ai_skills.exceptions import SkillValidationError
+from pydantic_ai_skills.user_cache import expand_home
 
 __all__ = ('GitAddress', 'Protocol', 'check_path', 'check_protocols', 'check_ref', 'is_commit', 'parse_address')
 
@@ -75,12 +75,12 @@ def parse_address(url: str | os.PathLike[str], allowed: Collection[str]) -> GitA
         user = f'{scp["user"]}@' if scp['user'] else ''
         address = _address(f'{user}{scp["host"]}:{scp["path"]}', 'ssh', scp['host'], None, scp['path'])
     else:
-        path = Path(text).expanduser().absolute()
+        path = expand_home(text).absolute()
         address = _address(path.as_uri() if os.name == 'nt' else f'file://{path}', 'file', '', None, str(path))
     if address.protocol not in allowed:
         raise SkillValidationError(
             f'{address.protocol!r} is not among the allowed protocols {sorted(allowed)}. If you trust this way, '
-            f"say so: allowed_protocols=('{address.protocol}',)."
+            f"say so: allowed_protocols=('{address.protocol}',); at the terminal: --allow {address.protocol}."
         )
     return address
 
@@ -101,7 +101,8 @@ def _from_url(text: str) -> GitAddress:
         raise SkillValidationError('The URL of a repository has spaces in it; write them as %20.')
     if parts.password is not None or (parts.username and scheme != 'ssh') or parts.query or parts.fragment:
         raise SkillValidationError(
-            f'The URL of the repository on {host!r} has a user, a password or a query in it. Give a token as token=.'
+            f'The URL of the repository on {host!r} has a user, a password or a query in it. Give a token as token=; '
+            'at the terminal: --token-env.'
         )
     if scheme == 'file':
         if host:

@@ -35,6 +35,9 @@ class Checkout:
     moved: str | None = None
     """What the ref is now, if that is not what was locked."""
 
+    is_placed: bool = False
+    """Whether the files are at the developer's place, where others may add to them."""
+
     edited: tuple[str, ...] = ()
     """Files at the developer's place that were edited there, and so were left as they are."""
 
@@ -116,13 +119,13 @@ class GitSource:
         if self.is_pinned:
             return
         yield from self.store.recall(self.ref)
-        there = self.target.open(self.store.url, None) if self.target else None
+        there = self.target.open(self.store.url, self.store.selection, None) if self.target else None
         if there is not None:
             yield there.manifest.commit
 
     def _obtain(self, commit: str, deadline: Deadline, *, thorough: bool) -> Entry:
         if self.target is not None:
-            there = self.target.open(self.store.url, commit)
+            there = self.target.open(self.store.url, self.store.selection, commit)
             if there is not None and there.manifest.is_whole(there.root, thorough=thorough):
                 return there
         if self.offline:
@@ -148,12 +151,15 @@ class GitSource:
     def _place(self, entry: Entry, failures: list[str], moved: str | None) -> Checkout:
         failure = ' '.join(dict.fromkeys(failures)) or None
         if self.target is None or entry.root == self.target.path:
-            return Checkout(entry=entry, root=entry.root, failure=failure, moved=moved)
+            placed = self.target is not None
+            return Checkout(entry=entry, root=entry.root, failure=failure, moved=moved, is_placed=placed)
         try:
             edited = self.target.publish(entry)
         except OSError as error:
             raise SkillRegistryError(_reason(error)) from None
-        return Checkout(entry=entry, root=self.target.path, failure=failure, moved=moved, edited=tuple(edited))
+        return Checkout(
+            entry=entry, root=self.target.path, failure=failure, moved=moved, is_placed=True, edited=tuple(edited)
+        )
 
 
 def _reason(error: Exception) -> str:

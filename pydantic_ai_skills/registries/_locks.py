@@ -19,7 +19,7 @@ _LOOK_SECONDS = 0.02
 
 
 class LockFile:
-    """A file that is locked for as long as this object, or the process, lives."""
+    """A file or a folder that is locked for as long as this object, or the process, lives."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -32,8 +32,9 @@ class LockFile:
         """Take the lock if that is possible without waiting. Where there are no locks, it is."""
         if fcntl is None:
             return True
+        how = os.O_RDONLY if self.path.is_dir() else os.O_RDWR | os.O_CREAT
         try:
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._descriptor = os.open(self.path, how | os.O_CLOEXEC, 0o600)
         except OSError:
             # A cache that cannot be written can still be read.
             return True

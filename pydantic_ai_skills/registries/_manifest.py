@@ -43,6 +43,8 @@ class Manifest:
 
     url: str
     commit: str
+    selection: str = ''
+    """Which files of the commit were asked for."""
     files: Mapping[str, StoredFile] = field(default_factory=dict[str, StoredFile])
     left_out: tuple[str, ...] = ()
     """Links, other repositories and names that cannot be used here."""
@@ -125,11 +127,12 @@ class FileSink:
         os.utime(target, (WRITTEN_AT, WRITTEN_AT))
         self.files[path] = StoredFile(len(data), hashlib.sha256(data).hexdigest(), executable, blob)
 
-    def manifest(self, *, url: str, commit: str, left_out: Iterable[str]) -> Manifest:
+    def manifest(self, *, url: str, commit: str, selection: str, left_out: Iterable[str]) -> Manifest:
         """The manifest of what was written."""
         return Manifest(
             url=url,
             commit=commit,
+            selection=selection,
             files=self.files,
             left_out=tuple(sorted({*left_out, *self.left_out})),
             skills=_skill_hashes(self.files),
@@ -137,6 +140,10 @@ class FileSink:
 
 
 def _is_usable(step: str) -> bool:
+    try:
+        step.encode()
+    except UnicodeEncodeError:
+        return False  # it cannot be told to a model nor written into a lock file, and some systems do not have it
     return os.sep == '/' or not any(character in step for character in '\\:')
 
 

@@ -32,6 +32,11 @@ STALL_BYTES = 100
 
 _LOOK_SECONDS = 0.05
 _PROGRESS = re.compile(r':\s+\d+% \(|, done\.')
+_ADDED = re.compile(
+    r'fatal: Could not read from remote repository|Please make sure you have the correct|and the repository exists|'
+    r'To add an exception for this directory|git config --global'
+)
+"""What git adds whatever the reason was, and its advice to change settings, which are not read here."""
 
 FIXED_SETTINGS = {
     'core.askPass': '',
@@ -193,8 +198,9 @@ class Git:
         what = f'{self.address.url}: git {command}'
         if verdict:
             return f'{what} {verdict}'
-        lines = [line.strip() for line in said.splitlines() if not _PROGRESS.search(line)]
-        reason = ' '.join(lines[-3:]) or 'it says nothing about why'
+        told = [line.strip() for line in said.splitlines() if not _PROGRESS.search(line)]
+        lines = [line for line in told if not _ADDED.match(line)]
+        reason = ' '.join(lines[-3:] or told[:1]) or 'it says nothing about why'
         hint = next((hint for sign, hint in HINTS.items() if sign in said), '')
         if self.secret is not None and 'could not read Username' in said:
             hint = ' The token is not set, or was not accepted.'
@@ -202,12 +208,15 @@ class Git:
 
 
 HINTS = {
-    'could not read Username': ' The repository is private or not there: give a token as token=.',
+    'could not read Username': ' The repository is private or not there: give a token as token=; at the '
+    'terminal: --token-env.',
     'error: 403': ' The token does not allow this.',
     'error: 30': ' The server sends to another address, and a token is not sent on: use that address (often the same '
     "with '.git' at its end).",
-    'Permission denied (publickey': ' Give a key as ssh_key_file=.',
+    'Permission denied (publickey': ' Give a key as ssh_key_file=; at the terminal: --ssh-key.',
     'Host key verification failed': ' Put the key of the host into known_hosts.',
+    'dubious ownership': ' It belongs to another user, and your git settings are not read: reach it over ssh or https, '
+    'or make a copy of your own.',
     'transport ': ' The repository refers to a way of access that is not among allowed_protocols.',
 }
 """What to say about an error that git words in this way."""

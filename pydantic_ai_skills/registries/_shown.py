@@ -88,7 +88,7 @@ class ShownCheckout:
     def _provenance(self, skill: Skill[Any], root: str) -> SkillProvenance:
         folder = (skill.path or '').removeprefix(root).lstrip(os.sep).replace(os.sep, '/')
         inside = f'{folder}/' if folder else ''
-        is_edited = any(path.startswith(inside) for path in self.checkout.edited)
+        is_edited = any(path.startswith(inside) for path in self.checkout.edited) or self._has_added(skill, inside)
         return SkillProvenance(
             kind=self._about.kind,
             url=self._about.url,
@@ -98,6 +98,13 @@ class ShownCheckout:
             content_hash=None if is_edited else self.checkout.entry.manifest.skills.get(folder),
             trusted=self._about.trusted,
         )
+
+    def _has_added(self, skill: Skill[Any], inside: str) -> bool:
+        """Whether a skill that is held to a lock has files that were not fetched."""
+        if self.lock is None or not self.checkout.is_placed:
+            return False
+        fetched = self.checkout.entry.manifest.files
+        return any(inside + item.name not in fetched for item in (*skill.resources, *skill.scripts))
 
     # --- Problems -------------------------------------------------------------------------------------------------
 
@@ -130,6 +137,7 @@ class ShownCheckout:
         if lock is None:
             return found
         good: list[Skill[Any]] = []
+        left_out: list[str] = []
         changes: list[str] = []
         if self.checkout.moved is not None:
             changes.append(
@@ -141,14 +149,17 @@ class ShownCheckout:
             path, content = skill.source.path, skill.source.content_hash
             if path in lock.skills and lock.skills[path] == content:
                 good.append(skill)
+            elif content is None:
+                left_out.append(
+                    f'The skill {skill.name!r} in {path!r} has files that were edited or added here, so it is left '
+                    'out. Move the changes elsewhere; what is removed here is fetched again.'
+                )
             else:
                 what = 'has changed since it was locked' if path in lock.skills else 'is not in the lock file'
                 changes.append(f'The skill {skill.name!r} in {path!r} {what}, so it is left out')
         there = {skill.source.path for skill in found.skills if skill.source}
         changes += [f'The skill in {path!r} is in the lock file and not there' for path in lock.skills.keys() - there]
-        problems = (self._mismatch(change) for change in changes)
+        advice = 'Look at the change, then write the lock file again with `lock()`.'
+        left_out += [f'{change}. {advice}' for change in changes]
+        problems = (problem('lock-mismatch', self._place, message) for message in left_out)
         return FoundSkills(tuple(good), (*found.problems, *problems))
-
-    def _mismatch(self, change: str) -> SkillProblem:
-        message = f'{change}. Look at the change, then write the lock file again with `lock()`.'
-        return problem('lock-mismatch', self._place, message)

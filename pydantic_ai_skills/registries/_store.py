@@ -66,14 +66,24 @@ class Entry:
 class SourceStore:
     """The part of the cache that one source has."""
 
-    def __init__(self, cache_dir: Path, *, url: str, selection: str, name: str) -> None:
-        """Remember where; nothing is read or written yet."""
+    def __init__(self, cache_dir: Path, *, url: str, selection: str, name: str, shared: bool = False) -> None:
+        """Remember where; nothing is read or written yet.
+
+        Args:
+            cache_dir: The cache.
+            url: The address of the source.
+            selection: Which of its files are wanted.
+            name: What to call the folder that stands for its root.
+            shared: Whether other users may read what is there, as far as the umask lets them.
+        """
         self.url = url
+        self.selection = selection
         self.name = name
         self.home = cache_dir / 'git-v1'
         key = hashlib.sha256(f'{url}\0{selection}'.encode('utf-8', 'surrogateescape')).hexdigest()[:32]
         self.folder = self.home / 'entries' / key
         self._lock_path = self.home / 'locks' / key
+        self._mode = 0o777 if shared else 0o700
 
     # --- Entries --------------------------------------------------------------------------------------------------
 
@@ -110,7 +120,8 @@ class SourceStore:
         entry = self.open(commit, thorough=thorough)
         if entry is not None:
             return entry
-        for folder in (self.folder, self._lock_path.parent, self.home / 'tmp'):
+        self.folder.mkdir(parents=True, exist_ok=True, mode=self._mode)
+        for folder in (self._lock_path.parent, self.home / 'tmp'):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with only_one(self._lock_path, patience=patience):
             entry = self.open(commit, thorough=thorough)
@@ -122,7 +133,7 @@ class SourceStore:
                 (work / 'git').mkdir()
                 sink = FileSink(new / self.name)
                 left_out = build(sink, work / 'git')
-                manifest = sink.manifest(url=self.url, commit=commit, left_out=left_out)
+                manifest = sink.manifest(url=self.url, commit=commit, selection=self.selection, left_out=left_out)
                 manifest.write(new)
                 entry = self._put(commit, new, work / 'damaged', thorough=thorough)
         prune(self.home)

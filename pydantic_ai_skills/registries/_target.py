@@ -27,10 +27,12 @@ class TargetFolder:
 
     path: Path
 
-    def open(self, url: str, commit: str | None) -> Entry | None:
-        """What is there, if it is whole and of this commit; of any one if none is given."""
+    def open(self, url: str, selection: str, commit: str | None) -> Entry | None:
+        """What is there, if it is whole, what is wanted, and of this commit; of any one if none is given."""
         manifest = Manifest.read(self.path / STATE)
-        if manifest is None or manifest.url != url or commit not in (None, manifest.commit):
+        if manifest is None or (manifest.url, manifest.selection) != (url, selection):
+            return None
+        if commit not in (None, manifest.commit):
             return None
         return Entry(self.path, manifest) if manifest.is_whole(self.path) else None
 

@@ -26,6 +26,7 @@ from pydantic_ai_skills.registries._target import TargetFolder
 from pydantic_ai_skills.registries.base import LOCK_FILE, FindingRegistry, failed
 from pydantic_ai_skills.registries.lock import LockedSource, locked_source
 from pydantic_ai_skills.types import FoundSkills, SkillProvenance
+from pydantic_ai_skills.user_cache import expand_home, is_cache_named
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution.base import SkillScriptExecutor
@@ -150,13 +151,13 @@ class GitSkillsRegistry(FindingRegistry):
         self.script_executor = script_executor
         sparse = tuple((clone_options or GitCloneOptions()).sparse_paths)
         selection = Selection(path=self.path, max_depth=max_depth, sparse_paths=sparse)
-        cache = Path(cache_dir).expanduser().absolute() if cache_dir is not None else default_cache_dir()
+        cache = expand_home(cache_dir).absolute() if cache_dir is not None else default_cache_dir()
         self._source = GitSource(
             git=Git(
                 address=address,
                 allowed=check_protocols(allowed_protocols),
                 secret=secret,
-                ssh_key_file=None if ssh_key_file is None else Path(ssh_key_file).expanduser().absolute(),
+                ssh_key_file=None if ssh_key_file is None else expand_home(ssh_key_file).absolute(),
                 config=options.config,
                 env=options.env,
                 max_bytes=max_bytes,
@@ -165,8 +166,15 @@ class GitSkillsRegistry(FindingRegistry):
             ref=self.ref,
             selection=selection,
             options=options,
-            store=SourceStore(cache, url=address.url, selection=repr(selection), name=address.name),
-            target=None if target_dir is None else TargetFolder(Path(target_dir).expanduser().absolute()),
+            store=SourceStore(
+                cache,
+                url=address.url,
+                selection=repr(selection),
+                name=address.name,
+                # Who names a place decides who can reach it: an image is built by one user and run by another.
+                shared=cache_dir is not None or is_cache_named(),
+            ),
+            target=None if target_dir is None else TargetFolder(expand_home(target_dir).absolute()),
             timeout=timeout,
             offline=offline,
         )

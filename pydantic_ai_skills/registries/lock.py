@@ -27,6 +27,7 @@ from typing import Any, cast
 
 from pydantic_ai_skills.atomic import replace_file
 from pydantic_ai_skills.exceptions import SkillRegistryError
+from pydantic_ai_skills.registries._address import is_commit
 from pydantic_ai_skills.types import Skill
 
 __all__ = ('LockedSource', 'locked_source', 'prune_lock', 'quote', 'read_lock', 'write_lock')
@@ -75,9 +76,11 @@ def read_lock(path: Path) -> list[LockedSource]:
         return _parse(tomllib.loads(path.read_text('utf-8')))
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = f'it has no {error}' if isinstance(error, KeyError) else f'{type(error).__name__}: {error}'
         raise SkillRegistryError(
-            f'{str(path)!r} cannot be read as a lock file: {type(error).__name__}: {error}.'
+            f'{str(path)!r} cannot be read as a lock file: {reason}. Bring it back as it was, or remove it, look at '
+            'the skills and lock them again.'
         ) from None
 
 
@@ -146,17 +149,18 @@ def _write(path: Path, sources: Iterable[LockedSource]) -> None:
 
 def _parse(document: dict[str, Any]) -> list[LockedSource]:
     if document['version'] != VERSION:
-        raise ValueError(f'version {document["version"]!r} is not known here')
-    return [
-        LockedSource(
-            kind=str(source['kind']),
-            url=str(source['url']),
-            ref=source.get('ref'),
-            commit=str(source['commit']),
-            skills={str(path): str(content) for path, content in source['skills'].items()},
-        )
-        for source in document.get('source', [])
-    ]
+        raise ValueError(f'its version is {document["version"]!r}, and this package knows {VERSION}')
+    return [_parse_source(source) for source in document.get('source', [])]
+
+
+def _parse_source(source: dict[str, Any]) -> LockedSource:
+    kind, url, commit, ref = str(source['kind']), str(source['url']), str(source['commit']), source.get('ref')
+    if not isinstance(ref, str | None):
+        raise TypeError(f'a ref is {ref!r}, which is no text')
+    if kind == 'git' and not is_commit(commit):
+        raise ValueError(f'{commit!r} is not a full commit')
+    skills = {str(path): str(content) for path, content in source['skills'].items()}
+    return LockedSource(kind=kind, url=url, ref=ref, commit=commit, skills=skills)
 
 
 def _section(source: LockedSource) -> str:

@@ -126,6 +126,18 @@ def test_streams_that_were_closed_are_done_without(here: Path, monkeypatch: pyte
         stream.close()
 
 
+@pytest.mark.parametrize(
+    'args',
+    [['new', 'a', '--description', '\udcff'], ['run', 'a', 'x', '--', '\udcff'], ['run', 'a', 'x', '-a', 'k=\udcff']],
+    ids=['a text', 'one of several', 'a pair'],
+)
+def test_what_is_not_text_is_a_mistake(cli: Cli, here: Path, args: list[str]):
+    done = cli(*args)
+    assert (done.status, done.out) == (2, '')
+    assert done.err.endswith("\\udcff' is not UTF-8 text.\n")
+    assert not (here / 'skills').exists()
+
+
 @pytest.mark.parametrize('skills', [1, 50], ids=['less than a buffer holds', 'more'])
 def test_a_full_disk_is_told(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], skills: int
@@ -138,6 +150,30 @@ def test_a_full_disk_is_told(
         with pytest.raises(SystemExit, match='3'):
             main()
     assert capsys.readouterr().err == 'error: No space left on device\n'
+
+
+@pytest.mark.parametrize(
+    ('args', 'status', 'told'),
+    [
+        (['show', 'nobody', '--json'], 2, "There is no skill 'nobody'. There are no skills."),
+        (['validate', '--json'], 2, 'There is nothing to check here. Name a directory of skills, or a skill.'),
+        (['remove', 'x', '--json'], 2, "'x' is no source of this project, and no skill of one. Its sources: none."),
+    ],
+)
+def test_what_goes_wrong_is_told_where_the_output_takes_nothing(
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    args: list[str],
+    status: int,
+    told: str,
+):
+    monkeypatch.setattr(sys, 'argv', ['pydantic-ai-skills', *args])
+    with open('/dev/full', 'w') as full:
+        monkeypatch.setattr(sys, 'stdout', full)
+        with pytest.raises(SystemExit, match=str(status)):
+            main()
+    assert capsys.readouterr().err == f'error: {told}\n'
 
 
 @pytest.mark.parametrize('args', [['list', '--json'], ['show', 'a']], ids=' '.join)

@@ -163,3 +163,6 @@ class TestModels:
 
     def test_a_directory_that_is_not_there_is_a_mistake(self, cli: Cli):
         assert cli('chat', '-d', 'nowhere', 'Hello').err == "error: There is no directory 'nowhere'.\n"
+        assert (
+            cli('chat', '--json', '-d', 'nowhere', 'Hello').out == '{"error": "There is no directory \'nowhere\'."}\n'
+        )

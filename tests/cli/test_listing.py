@@ -185,6 +185,23 @@ Run `convert.py`.
         write(skills, {'broken/SKILL.md': '---\nname: broken\n---\n'})
         assert 'skills/broken/SKILL.md: There is no description.' in cli('show', 'broken').err
 
+    @pytest.mark.parametrize('command', [['show', 'pdf'], ['run', 'pdf', 'fill'], ['prompt', 'pdf']])
+    def test_one_that_was_not_fetched_yet_says_how_to_fetch_it(
+        self, cli: Cli, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+    ):
+        assert cli('add', repository.path).status == 0
+        monkeypatch.setenv('PYDANTIC_AI_SKILLS_CACHE_DIR', str(tmp_path / 'other-cache'))
+        done = cli(*command)
+        assert done.status == 2
+        assert 'is not in the cache' in done.err
+        assert done.err.endswith('To fetch what is not here yet, run: pydantic-ai-skills sync\n')
+
+    def test_one_that_is_not_what_was_locked_says_so(self, cli: Cli, here: Path, repository: Repository):
+        assert cli('add', repository.path).status == 0
+        lock = here / 'skills.lock'
+        lock.write_text(lock.read_text().replace('"sha256:', '"sha256:0'))
+        assert "The skill 'pdf' in 'skills/pdf' has changed since it was locked" in cli('show', 'pdf').err
+
     def test_where_a_fetched_one_comes_from(self, cli: Cli, repository: Repository):
         assert cli('add', repository.path).status == 0
         done = cli('show', 'pdf')

@@ -46,6 +46,12 @@ def test_a_description_that_needs_no_quotes_is_one_line(cli: Cli, here: Path):
     assert lines[2] == 'description: Describe what x does. Use when somebody asks for it.'
 
 
+def test_an_empty_description_is_not_made_up(cli: Cli, here: Path):
+    done = cli('new', 'pdf-forms', '--description', '')
+    assert (done.status, done.err.startswith('error: There is no description.')) == (2, True)
+    assert list((here / 'skills').iterdir()) == []
+
+
 def test_a_description_that_breaks_a_rule_leaves_nothing(cli: Cli, here: Path):
     done = cli('new', 'x', '--description', 'x' * 1025)
     assert done.status == 2

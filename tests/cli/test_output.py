@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 from pathlib import Path
@@ -91,6 +92,14 @@ def test_json_does_nothing_on_a_terminal(monkeypatch: pytest.MonkeyPatch):
     terminal = open_terminal(monkeypatch)
     Output(as_json=True).data({'x': 'größe \x1b \x9b \u202e \ud800'})
     assert terminal.getvalue() == '{\n  "x": "größe \\u001b \\u009b \\u202e \\ud800"\n}\n'
+
+
+@pytest.mark.parametrize('encoding', ['utf-8', 'cp1252', 'latin-1', 'ascii'])
+def test_json_is_json_whatever_the_encoding_of_the_output(monkeypatch: pytest.MonkeyPatch, encoding: str):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, 'stdout', io.TextIOWrapper(written, encoding, 'backslashreplace'))
+    Output(as_json=True).data({'x': 'größe → 🎉'})
+    assert json.loads(written.getvalue()) == {'x': 'größe → 🎉'}
 
 
 @pytest.mark.parametrize(('columns', 'lines'), [('80', 3), ('30', 4)])

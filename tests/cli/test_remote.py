@@ -69,11 +69,20 @@ class TestAdd:
             (['../theirs@nothing'], 3, 'nothing'),
             (['../theirs', '--path', 'nothing'], 3, "has no skills in 'nothing'"),
             (['http://nobody.invalid/x'], 2, "'http' is not among the allowed protocols"),
+            (['http://nobody.invalid/x'], 2, 'at the terminal: --allow http'),
             (['https://user:secret@nobody.invalid/x'], 2, 'has a user, a password'),
+            (['https://user:secret@nobody.invalid/x'], 2, 'at the terminal: --token-env'),
             (['ext::sh -c x'], 2, 'would make git run a program'),
             (['@'], 2, "'@' is not the URL of a repository."),
+            ([''], 2, "'' is not the URL of a repository."),
+            (['~nobody-at-all/x'], 2, "'~nobody-at-all/x'"),
+            (['../theirs', '--ssh-key', '~nobody-at-all/x'], 2, "'~nobody-at-all/x'"),
+            (['../theirs', '--into', '\udcff'], 2, "'\\udcff' is not UTF-8 text."),
             (['https://nobody.invalid/a/tree/main/x', '--path', 'y'], 2, 'leave --path out'),
             (['../theirs', '--into', '..'], 2, 'into = '),
+            (['../theirs', '--token-env', 'ghp_secret'], 2, '--token-env takes the name of an environment variable'),
+            (['../theirs', '--into', 'skills'], 2, "into = 'skills' overlaps"),
+            (['../theirs', '--into', '.claude'], 2, "into = '.claude' overlaps"),
             (['../theirs', '--allow', 'ftp'], 2, "'ftp' is not one of 'file', 'http'"),
             ([], 2, 'URL[@REF]'),
         ],
@@ -87,6 +96,17 @@ class TestAdd:
         assert 'secret' not in done.err
         assert 'Traceback' not in done.err
         assert sorted(path.name for path in here.iterdir()) == ['.git']
+
+    def test_the_name_of_a_variable_is_written_and_not_what_it_holds(
+        self, cli: Cli, here: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setenv('ACME_TOKEN', 'hush')
+        done = cli('add', '../theirs', '--token-env', 'ACME_TOKEN')
+        assert done.status == 0
+        assert 'token-env = "ACME_TOKEN"' in (here / 'pyproject.toml').read_text()
+        assert 'hush' not in ''.join(
+            (done.out, done.err, *(path.read_text() for path in here.iterdir() if path.is_file()))
+        )
 
     def test_a_file_that_cannot_be_edited_is_left(self, cli: Cli, here: Path, repository: Repository):
         text = '[tool]\npydantic-ai-skills = {git = []}\n'
@@ -120,6 +140,14 @@ class TestSync:
         added.path.rename(added.path.with_name('gone'))
         done = cli('sync', '--json')
         assert (done.status, done.data) == (0, {'sources': {'../theirs': {'skills': ['pdf'], 'problems': []}}})
+
+    def test_skills_have_the_names_that_they_have_here(
+        self, cli: Cli, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        cli('add', '../theirs', '--prefix', 'acme-')
+        for cache in ('cache', 'other-cache'):
+            monkeypatch.setenv('PYDANTIC_AI_SKILLS_CACHE_DIR', str(tmp_path / cache))
+            assert cli('sync', '--json').data['sources']['../theirs']['skills'] == ['acme-pdf']
 
     def test_what_cannot_be_fetched_fails(
         self, cli: Cli, added: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -226,6 +254,28 @@ class TestRemove:
         cli('add', '../theirs')
         done = cli('remove', 'pdf')
         assert (done.status, "'pdf' is one of 2 skills of ../theirs: pdf, xlsx." in done.err) == (2, True)
+
+    @pytest.mark.parametrize('name', ['../theirs', 'pdf'])
+    def test_a_lock_file_that_is_none_is_told_and_nothing_changes(
+        self, cli: Cli, here: Path, added: Repository, name: str
+    ):
+        project = (here / 'pyproject.toml').read_text()
+        write(here, {'skills.lock': 'nonsense'})
+        done = cli('remove', name)
+        assert (done.status, done.out) == (3, '')
+        assert "skills.lock' cannot be read as a lock file" in done.err
+        assert (here / 'pyproject.toml').read_text() == project
+        assert (here / 'skills.lock').read_text() == 'nonsense'
+
+    def test_a_skill_that_was_not_fetched_yet_is_told_as_such(
+        self, cli: Cli, added: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setenv('PYDANTIC_AI_SKILLS_CACHE_DIR', str(tmp_path / 'other-cache'))
+        done = cli('remove', 'pdf')
+        assert (done.status, done.out) == (2, '')
+        assert 'is not in the cache' in done.err
+        assert 'To fetch what is not here yet, run: pydantic-ai-skills sync' in done.err
+        assert cli('remove', '../theirs').status == 0
 
     def test_what_is_not_there_is_a_mistake(self, cli: Cli):
         done = cli('remove', 'pdf')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -174,14 +175,17 @@ async def test_a_skill_is_copied_once_for_each_version(make_script: MakeScript, 
     folder = remote.calls[0].removeprefix('exists ').removesuffix('/.complete')
     assert folder.startswith('/remote/cache/skill-')
     choice = f"exec bash {folder}/a.sh 'x y'; command -v sh >/dev/null 2>&1 && exec sh {folder}/a.sh 'x y'"
-    otherwise = "echo 'pydantic-ai-skills: no interpreter' >&2; exit 127"
+    otherwise = "{ echo 'pydantic-ai-skills: no interpreter' >&2; exit 127; }"
+    whole = (
+        f"[ -e {folder}/.complete ] && [ -e {folder}/a.sh ] || {{ echo 'pydantic-ai-skills: no copy' >&2; exit 127; }}"
+    )
     assert remote.calls == [
         f'exists {folder}/.complete',
         f'write {folder}/a.sh',
         f'write {folder}/tool',
         f'run chmod +x {folder}/tool (timeout None)',
         f'write {folder}/.complete',
-        f'run {{ command -v bash >/dev/null 2>&1 && {choice}; {otherwise}; }} (timeout 7)',
+        f'run {whole}; {{ command -v bash >/dev/null 2>&1 && {choice}; {otherwise}; }} (timeout 7)',
     ]
     assert remote.env == {'PYTHONDONTWRITEBYTECODE': '1', 'SKILL_DIR': folder, 'CLAUDE_SKILL_DIR': folder}
     remote.calls.clear()
@@ -196,6 +200,29 @@ async def test_a_skill_is_copied_once_for_each_version(make_script: MakeScript, 
     remote.calls.clear()
     await executor.run(script, None, context(remote))
     assert [call.split()[0] for call in remote.calls] == ['exists', 'write', 'write', 'run', 'write', 'run']
+
+
+@pytest.mark.parametrize('gone', ['', '.complete', 'scripts/a.py'])
+async def test_a_copy_that_was_deleted_is_made_again(
+    make_script: MakeScript, local: Any, tmp_path: Path, gone: str
+) -> None:
+    executor = WorkspaceSkillScriptExecutor()
+    script = make_script('scripts/a.py', 'import sys; print(sys.stdin.read())')
+    await executor.run(script, {'_stdin': 'first'}, local)
+    (copy,) = (tmp_path / 'workspace' / '.skills').iterdir()
+    if gone:
+        (copy / gone).unlink()
+    else:
+        shutil.rmtree(copy)
+    assert (await executor.run(script, {'_stdin': 'again'}, local)).stdout == 'again\n'
+    assert [path.name for path in copy.parent.iterdir()] == [copy.name]
+
+
+async def test_a_copy_that_does_not_last_is_told(make_script: MakeScript, remote: RecordingBackend) -> None:
+    remote.answer = CommandResult(exit_code=127, stdout='', stderr='pydantic-ai-skills: no copy\n')
+    with pytest.raises(SkillScriptExecutionError, match='does not keep the copy of the skill'):
+        await WorkspaceSkillScriptExecutor().run(make_script('a.sh', ''), None, context(remote))
+    assert [call.split()[0] for call in remote.calls] == ['exists', 'write', 'write', 'run', 'write', 'write', 'run']
 
 
 async def test_a_workspace_without_an_identity_is_asked_each_time(make_script: MakeScript, tmp_path: Path) -> None:
@@ -229,7 +256,7 @@ async def test_a_script_without_a_skill_is_copied_alone(make_script: MakeScript,
 
 async def test_an_executable_file_is_run_as_it_is(make_script: MakeScript, remote: RecordingBackend) -> None:
     await WorkspaceSkillScriptExecutor().run(make_script('tool', '\x7fELF', mode=0o755), None, context(remote))
-    assert remote.calls[-1].startswith('run exec /remote/.skills/skill-')
+    assert '; exec /remote/.skills/skill-' in remote.calls[-1]
 
 
 @pytest.mark.parametrize(

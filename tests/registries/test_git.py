@@ -145,6 +145,22 @@ class TestFetching:
         assert len(problems) == 21
         assert problems[-1].message == '7 more files were not fetched for this reason.'
 
+    def test_names_that_are_not_text_are_left_out_with_a_problem_and_the_rest_can_be_locked(
+        self, registry: Registries, repository: Repository, tmp_path: Path
+    ):
+        folder = repository.skill('odd', files={os.fsdecode(b'a\xff.md'): 'x', 'b.md': 'x'})
+        folder.with_name(os.fsdecode(b'z\xff')).mkdir()
+        (folder.with_name(os.fsdecode(b'z\xff')) / 'SKILL.md').write_text((folder / 'SKILL.md').read_text())
+        repository.commit()
+        fetched = registry()
+        assert names(fetched) == ['odd', 'pdf']
+        assert [problem.path.rpartition(':')[2] for problem in fetched.problems] == [
+            'skills/odd/a\udcff.md',
+            'skills/z\udcff/SKILL.md',
+        ]
+        fetched.lock(tmp_path / 'skills.lock')
+        assert names(registry(locked=True, lock_file=tmp_path / 'skills.lock')) == ['odd', 'pdf']
+
     def test_too_much_is_refused(self, registry: Registries, repository: Repository, monkeypatch: pytest.MonkeyPatch):
         repository.skill('big', files={'data.md': 'x' * 300_000})
         repository.commit()
@@ -256,6 +272,45 @@ class TestRefs:
             registry(ref='nope').get_skills()
         with pytest.raises(SkillRegistryError, match='git fetch failed: .*not our ref'):
             registry(ref='0' * 40).get_skills()
+
+    def test_a_repository_that_is_not_there_is_told_as_such(self, tmp_path: Path, cache: Path):
+        registry = GitSkillsRegistry(tmp_path / 'nowhere', allowed_protocols=('file',), cache_dir=cache)
+        with pytest.raises(
+            SkillRegistryError, match=r"failed: fatal: '.*/nowhere' does not appear to be a git repository\.$"
+        ):
+            registry.get_skills()
+
+    @pytest.mark.parametrize(
+        ('said', 'told'),
+        [
+            ('ssh: Could not resolve hostname x: Unknown', 'ssh: Could not resolve hostname x: Unknown.'),
+            (
+                (
+                    "fatal: detected dubious ownership in repository at '/srv/x'\n"
+                    'To add an exception for this directory, call:\n\n\tgit config --global --add safe.directory /srv/x'
+                ),
+                (
+                    "fatal: detected dubious ownership in repository at '/srv/x'. It belongs to another user, and your git "
+                    'settings are not read: reach it over ssh or https, or make a copy of your own.'
+                ),
+            ),
+            ('', 'fatal: Could not read from remote repository.'),
+        ],
+    )
+    def test_the_reason_is_told_and_not_what_git_adds_to_every_one(
+        self, registry: Registries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, told: str
+    ):
+        program = tmp_path / 'git'
+        added = (
+            'fatal: Could not read from remote repository.\n\n'
+            'Please make sure you have the correct access rights\nand the repository exists.'
+        )
+        program.write_text(f'#!/bin/sh\ncat >&2 <<"END"\n{said}\n{added}\nEND\nexit 128\n')
+        program.chmod(0o755)
+        monkeypatch.setattr('git.Git.GIT_PYTHON_GIT_EXECUTABLE', str(program))
+        with pytest.raises(SkillRegistryError) as raised:
+            registry().get_skills()
+        assert str(raised.value).partition('git ls-remote failed: ')[2] == told
 
     def test_two_different_refs_are_refused(self, registry: Registries):
         with pytest.raises(SkillValidationError, match="ref='a' and branch='b'"):

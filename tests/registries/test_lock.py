@@ -69,15 +69,38 @@ class TestTheFile:
         write_lock(lock_file, [skill('c', commit='d' * 40)])
         assert list(read_lock(lock_file)[0].skills) == ['s/c']
 
+    def test_other_kinds_of_sources_have_commits_of_their_own(self, lock_file: Path):
+        other = skill('a')
+        other.source = SkillProvenance(kind='svn', url='u', commit='r12', path='a', content_hash='sha256:1')
+        (source,) = read_lock(write_lock(lock_file, [other]))
+        assert (source.kind, source.commit) == ('svn', 'r12')
+
     def test_skills_that_were_not_fetched_are_not_in_it(self, lock_file: Path):
         write_lock(lock_file, [Skill('a', 'x', '')])
         assert read_lock(lock_file) == []
 
-    @pytest.mark.parametrize('text', ['{', 'version = 2', 'version = 1\nsource = 3', '', 'version = 1\n[[source]]\n'])
-    def test_what_is_no_lock_file_is_left_as_it_is(self, lock_file: Path, text: str):
+    @pytest.mark.parametrize(
+        ('text', 'reason'),
+        [
+            ('{', 'Invalid statement'),
+            ('<<<<<<< HEAD\nversion = 1\n', 'Invalid statement'),
+            (f'x = {"[" * 10_000}', 'RecursionError'),
+            ('', "it has no 'version'"),
+            ('version = 2', 'its version is 2, and this package knows 1'),
+            ('version = 1\nsource = 3', "'int' object is not iterable"),
+            ('version = 1\n[[source]]\n', "it has no 'kind'"),
+            ('version = 1\n[[source]]\nkind = "git"\nurl = "u"\nref = 1\ncommit = "c"\n[source.skills]\n', 'ref is 1'),
+            ('version = 1\n[[source]]\nkind = "git"\nurl = "u"\ncommit = "../.."\n[source.skills]\n', "'../..'"),
+        ],
+    )  # fmt: skip
+    def test_what_is_no_lock_file_is_left_as_it_is(self, lock_file: Path, text: str, reason: str):
         lock_file.write_text(text)
-        with pytest.raises(SkillRegistryError, match='cannot be read as a lock file'):
+        with pytest.raises(SkillRegistryError, match='cannot be read as a lock file') as raised:
             write_lock(lock_file, [])
+        assert reason in str(raised.value)
+        assert str(raised.value).endswith(
+            'Bring it back as it was, or remove it, look at the skills and lock them again.'
+        )
         assert lock_file.read_text() == text
 
     def test_a_write_that_fails_leaves_nothing_behind(self, lock_file: Path):
@@ -203,4 +226,25 @@ class TestLocked:
         os.utime(file, (WRITTEN_AT, WRITTEN_AT))
         locked = registry(locked=True, lock_file=lock_file, target_dir=tmp_path / 'target')
         assert names(locked) == ['steady']
-        assert changes(locked) == ["The skill 'pdf' in 'skills/pdf' has changed since it was locked, so it is left out"]
+        (change,) = changes(locked)
+        assert change == (
+            "The skill 'pdf' in 'skills/pdf' has files that were edited or added here, so it is left out. Move the changes "
+            'elsewhere; what is removed here is fetched again.'
+        )
+
+    @pytest.mark.parametrize('offline', [False, True])
+    def test_a_file_added_at_a_place_of_ones_own_is_not_what_was_locked(
+        self, registry: Registries, repository: Repository, lock_file: Path, tmp_path: Path, offline: bool
+    ):
+        repository.skill('steady')
+        repository.commit()
+        target = tmp_path / 'target'
+        registry(target_dir=target).lock(lock_file)
+        (target / 'skills/pdf/scripts/extra.py').write_text('print("not reviewed")')
+        (target / 'skills/steady/.DS_Store').write_text('not part of a skill')
+        locked = registry(locked=True, lock_file=lock_file, target_dir=target, offline=offline)
+        assert names(locked) == ['steady']
+        assert changes(locked)[0].startswith("The skill 'pdf' in 'skills/pdf' has files that were edited or added here")
+        (target / 'skills/pdf/scripts/extra.py').unlink()
+        again = registry(locked=True, lock_file=lock_file, target_dir=target, offline=offline)
+        assert (names(again), changes(again)) == (['pdf', 'steady'], [])

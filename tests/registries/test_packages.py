@@ -493,7 +493,7 @@ def leave(): raise SystemExit(3)
         ('half', {}, r"'a\ud800'"),
         ('later', {}, '{1: a thing}'),
         ('breaks', {}, "The script 'breaks' failed with ValueError: no more"),
-        ('leave', {}, "The script 'leave' ended with exit code 3."),
+        ('leave', {}, "The script 'leave' failed with SystemExit: 3"),
     ],
 )
 async def test_whatever_a_function_of_a_module_gives_the_run_goes_on(

@@ -15,6 +15,7 @@ from pydantic_ai_skills.registries import _locks, _store
 from pydantic_ai_skills.registries._locks import LockFile, only_one
 from pydantic_ai_skills.registries._manifest import WRITTEN_AT, FileSink, Manifest, blob_hash
 from pydantic_ai_skills.registries._store import SourceStore, default_cache_dir, prune
+from tests.registries.repositories import Registries
 
 COMMITS = [digit * 40 for digit in '0123456789']
 SKILL = b'---\nname: a\ndescription: A.\n---\n'
@@ -84,6 +85,28 @@ class TestWhere:
         monkeypatch.setattr(Path, 'home', nowhere)
         with pytest.raises(SkillValidationError, match='cache_dir='):
             default_cache_dir()
+
+
+class TestWho:
+    @pytest.mark.parametrize('place', ['argument', 'variable'])
+    def test_a_cache_that_was_named_is_for_whom_its_folder_is(
+        self, registry: Registries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+    ):
+        named = tmp_path / 'opt' / 'skills'
+        monkeypatch.setenv('PYDANTIC_AI_SKILLS_CACHE_DIR', str(named))
+        registry(cache_dir=named if place == 'argument' else None).get_skills()
+        entries = named / 'git-v1' / 'entries'
+        closed = [path for path in (named, entries, *entries.rglob('*')) if not path.stat().st_mode & 0o004]
+        assert [path.suffix for path in closed] == ['.use']  # a reader does without its lock
+
+    def test_the_users_own_cache_is_closed_to_others(
+        self, registry: Registries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.delenv('PYDANTIC_AI_SKILLS_CACHE_DIR', raising=False)
+        monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'own'))
+        registry(cache_dir=None).get_skills()
+        (source,) = (default_cache_dir() / 'git-v1' / 'entries').iterdir()
+        assert source.stat().st_mode & 0o777 == 0o700
 
 
 class TestEntries:
@@ -220,7 +243,7 @@ class TestEntries:
             sink.write('s/SKILL.md', BLOB, SKILL, executable=False)
             sink.write(f's/{name}', BLOB, data, executable=executable)
             sink.write('elsewhere', BLOB, data, executable=False)
-            hashes.add(sink.manifest(url='', commit='', left_out=[]).skills['s'])
+            hashes.add(sink.manifest(url='', commit='', selection='', left_out=[]).skills['s'])
         assert len(hashes) == 4
 
 
@@ -329,7 +352,7 @@ class TestLocks:
 def test_a_manifest_is_what_was_written(tmp_path: Path):
     sink = FileSink(tmp_path / 'root')
     build(sink, tmp_path)
-    manifest = sink.manifest(url='u', commit='c', left_out=['ü', '\udcff'])
+    manifest = sink.manifest(url='u', commit='c', selection='s', left_out=['ü', '\udcff'])
     manifest.write(tmp_path)
     assert Manifest.read(tmp_path) == manifest
     assert manifest.size == len(SKILL) + 10

@@ -57,6 +57,17 @@ def test_a_refresh_brings_changes_and_removes_only_what_it_put_there(
     assert not (target / 'solo').exists()
 
 
+def test_other_files_of_the_same_commit_take_the_place_of_those_that_were_asked_for_before(
+    registry: Registries, repository: Repository, target: Path
+):
+    repository.skill('xlsx')
+    repository.commit()
+    assert names(registry(target_dir=target, path='skills/pdf')) == ['pdf']
+    assert names(registry(target_dir=target, path='skills')) == ['pdf', 'xlsx']
+    assert names(registry(target_dir=target, path='skills/xlsx')) == ['xlsx']
+    assert files(target) == {'skills/xlsx/SKILL.md'}
+
+
 def test_what_was_edited_there_is_left_and_told(registry: Registries, repository: Repository, target: Path):
     fetched = registry(target_dir=target)
     fetched.find()
