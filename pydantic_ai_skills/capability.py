@@ -46,6 +46,7 @@ from pydantic_ai_skills.specs import (
     ExecutorSpec,
     GitSpec,
     PolicySpec,
+    check_settings,
     read_directories,
     read_executor,
     read_policy,
@@ -211,12 +212,7 @@ class SkillsCapability(AbstractCapability[DepsT]):
         Raises:
             SkillValidationError: A setting is not one there is, or its value does not fit.
         """
-        executor = read_executor(script_executor)
-        return cls(
-            directories=read_directories(
-                directories, validate=validate, max_depth=max_depth, disk_index=disk_index, executor=executor
-            ),
-            registries=read_registries(registries, executor=executor),
+        settings = check_settings(
             validate=validate,
             max_depth=max_depth,
             id=id,
@@ -225,12 +221,19 @@ class SkillsCapability(AbstractCapability[DepsT]):
             auto_reload=auto_reload,
             catalog_budget=catalog_budget,
             disk_index=disk_index,
-            pinned=pinned or (),
+            pinned=pinned or [],
             search_tool=search_tool,
-            script_executor=executor,
-            script_policy=read_policy(script_policy),
             trust=trust,
             disclosure=disclosure,
+        )
+        executor = read_executor(script_executor)
+        of_directories = {key: settings[key] for key in ('validate', 'max_depth', 'disk_index')}
+        return cls(
+            directories=read_directories(directories, executor=executor, **of_directories),
+            registries=read_registries(registries, executor=executor),
+            script_executor=executor,
+            script_policy=read_policy(script_policy),
+            **settings,
         )
 
     @classmethod

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pydantic_ai.framing import RegisteredTag, neutralize_tags, register_tag, wrap
 
-from pydantic_ai_skills.execution.base import ScriptResult
+from pydantic_ai_skills.execution.base import ScriptResult, describe_exit
 from pydantic_ai_skills.parsing.rules import tool_name
 from pydantic_ai_skills.types import Skill, SkillResource, SkillScript
 
@@ -61,6 +61,12 @@ _WITHOUT_WIDTH = frozenset(
 
 _SUSPECT = re.compile(r'[^\x20-\x7e\n\t]')
 """Plain text needs no look at each character."""
+
+_FOR_TERMINALS = re.compile(
+    r'\x1b(?:\[[0-?]*[ -/]*[@-~]'  # colours, and moves of the cursor
+    r'|\][^\x07\x1b]*(?:\x07|\x1b\\)'  # titles and links
+    r'|[ -/]*[0-~])'
+)
 
 
 # --- Text of others -----------------------------------------------------------------------------------------------
@@ -367,18 +373,23 @@ def render_result(result: ScriptResult, written: Sequence[str] = (), read_tool: 
         written: The names of its files.
         read_tool: What the model calls the tool to read them with.
     """
-    stdout, stderr = clean(result.stdout), clean(result.stderr).strip()
+    stdout, stderr = _printed(result.stdout), _printed(result.stderr).strip()
     if not stderr and not result.exit_code and not written:
-        return stdout or '(The script printed nothing.)'
+        return stdout if stdout.strip() else '(The script printed nothing.)'
     parts = [_framed(_STDOUT, stdout, MAX_RESULT_BYTES)] if stdout.strip() else []
     if stderr:
         parts.append(_framed(_STDERR, stderr, MAX_RESULT_BYTES - sum(len(part.encode()) for part in parts)))
     if result.exit_code:
-        parts.append(f'Exit code: {result.exit_code}')
+        parts.append(f'Exit code: {describe_exit(result.exit_code)}')
     if written:
         names = ', '.join(repr(one_line(name)) for name in written)
         parts.append(f'It wrote files, which can be read with {read_tool}: {names}')
     return '\n'.join(parts)
+
+
+def _printed(text: str) -> str:
+    """Output without what only a terminal understands. A bar that is drawn over and over becomes a line each time."""
+    return clean(_FOR_TERMINALS.sub('', text).replace('\r\n', '\n').replace('\r', '\n'))
 
 
 def _framed(tag: RegisteredTag, text: str, room: int) -> str:

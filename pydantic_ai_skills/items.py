@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio.to_thread
 from pydantic_ai.messages import BinaryContent
-from pydantic_ai.tools import RunContext
+from pydantic_ai.tools import RunContext, Tool
 
 from pydantic_ai_skills.callables import FunctionOptions, FunctionSchema, call_function, guarded
 from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError, SkillValidationError
@@ -168,6 +168,8 @@ class SkillScript:
         if path is None:
             return None
         folder = self.skill_dir or path.parent
+        if folder not in path.parents:  # a script that skills share
+            folder = path.parent
         try:
             source = SkillFolder(str(folder)).read_bytes(path.relative_to(folder).as_posix())
         except SkillResourceLoadError:
@@ -215,6 +217,9 @@ class SkillFiles:
 
     tools_module: bool = False
     """Whether the skill's folder has a `tools.py` with typed tools."""
+
+    tools: tuple[Tool[Any], ...] = ()
+    """Typed tools that were not known before."""
 
 
 def _parse(text: str, name: str) -> Any:

@@ -74,23 +74,30 @@ class SkillJournal(Generic[DepsT]):
         return (await self._step(ctx, skill, 'load_skill', work)).value
 
     async def read(
-        self, ctx: RunContext[DepsT], skill: Skill[DepsT], read: Callable[[], Awaitable[tuple[Any, str]]]
+        self, ctx: RunContext[DepsT], skill: Skill[DepsT], read: Callable[[Callable[[str], None]], Awaitable[Any]]
     ) -> Any:
         """Read a resource.
 
         Args:
             ctx: The run's context.
             skill: The skill.
-            read: Gives what the model gets, and the full name of the resource.
+            read: Gives what the model gets. It is given what it tells the full name of the resource before it reads it.
         """
 
         async def work() -> Done[Any, ResourceRead]:
+            full_name = ''
+
+            def found(name: str) -> None:
+                nonlocal full_name
+                full_name = name
+                span.update_name(f'read resource {name}')
+                span.set_attribute('gen_ai.skill.resource.name', name)
+
             with telemetry.span(ctx, f'read resource of {skill.name}', telemetry.about_skill(skill)) as span:
                 started = perf_counter()
-                value, full_name = await read()
+                value = await read(found)
                 facts = _facts(ctx, skill, started)
                 event = ResourceRead(**facts, resource_name=full_name, bytes=_size(value))
-                span.update_name(f'read resource {full_name}')
                 telemetry.finish(span, event, content=False)
             return await self._tell(ctx, skill, value, event)
 
@@ -133,7 +140,11 @@ class SkillJournal(Generic[DepsT]):
     ) -> Done[T, EventT]:
         tool_span = telemetry.tool_span(ctx)
         tool_span.set_attributes(telemetry.about_skill(skill))
-        done = await as_step(f'{self._toolset_id}__{tool}', work)
+        try:
+            done = await as_step(f'{self._toolset_id}__{tool}', work)
+        except (SkillError, ToolFailed) as failure:
+            tool_span.set_attribute('error.type', type(failure).__qualname__)
+            raise
         tool_span.set_attributes(telemetry.about_event(done.event))
         # There is no stream to tell where the toolset is used without its capability, or in an activity of Temporal.
         with suppress(UserError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Required, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Required, TypeAlias, TypeVar, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
@@ -11,6 +11,8 @@ from typing_extensions import TypedDict
 from pydantic_ai_skills.directory import SkillsDirectory
 from pydantic_ai_skills.exceptions import SkillValidationError
 from pydantic_ai_skills.execution.policy import ScriptDecision, ScriptPolicy
+from pydantic_ai_skills.on_demand import Disclosure
+from pydantic_ai_skills.view import SearchTool
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution.base import SkillScriptExecutor
@@ -21,6 +23,7 @@ __all__ = (
     'ExecutorSpec',
     'GitSpec',
     'PolicySpec',
+    'check_settings',
     'read_directories',
     'read_executor',
     'read_policy',
@@ -109,6 +112,28 @@ class PolicySpec(TypedDict, total=False):
     inside: ScriptDecision
 
 
+class PlainSettings(TypedDict):
+    """The settings that mean in a spec what they mean in Python."""
+
+    validate: bool
+    max_depth: int | None
+    id: str | None
+    instruction_template: str | None
+    exclude_tools: list[str] | None
+    auto_reload: bool | Literal['watch']
+    catalog_budget: int | None
+    disk_index: bool | str
+    pinned: list[str]
+    search_tool: SearchTool
+    trust: str | list[str] | None
+    disclosure: Disclosure
+
+
+def check_settings(**given: Any) -> dict[str, Any]:
+    """The settings that need nothing but to be of the right kind: a file holds what somebody typed."""
+    return _check(PlainSettings, given, 'SkillsCapability')
+
+
 def read_directories(
     given: str | Sequence[str | DirectorySpec] | None, *, executor: SkillScriptExecutor | None, **defaults: Any
 ) -> list[SkillsDirectory] | Literal['standard'] | None:
@@ -118,8 +143,8 @@ def read_directories(
     if given == 'standard':
         return 'standard'
     directories: list[SkillsDirectory] = []
-    for entry in [given] if isinstance(given, str) else given:
-        own = _check(DirectorySpec, {'path': entry} if isinstance(entry, str) else entry, 'directories')
+    for entry in _entries(given, 'path', 'directories'):
+        own = _check(DirectorySpec, entry, 'directories')
         own['script_executor'] = read_executor(own.get('script_executor')) or executor
         directories.append(SkillsDirectory(**(defaults | own)))
     return directories
@@ -131,16 +156,26 @@ def read_registries(
     """The registries of a spec. A text is the URL of a git repository."""
     if given is None:
         return None
-    return [
-        _git({'git': entry} if isinstance(entry, str) else entry, executor)
-        for entry in ([given] if isinstance(given, str) else given)
-    ]
+    return [_git(entry, executor) for entry in _entries(given, 'git', 'registries')]
 
 
-def _git(spec: GitSpec, executor: SkillScriptExecutor | None) -> SkillRegistry:
+def _entries(given: object, key: str, what: str) -> list[Any]:
+    """The entries of a list, or the one text that stands for a list of it; a text is the value of the key."""
+    if not isinstance(given, str | list | tuple):
+        kind = type(given).__name__
+        raise SkillValidationError(f'`{what}` of a spec is a text or a list of texts and mappings, not {kind}.')
+    entries = [given] if isinstance(given, str) else cast('Sequence[Any]', given)
+    return [{key: entry} if isinstance(entry, str) else entry for entry in entries]
+
+
+def _has_token(spec: object) -> bool:
+    return isinstance(spec, dict) and 'token' in spec
+
+
+def _git(spec: object, executor: SkillScriptExecutor | None) -> SkillRegistry:
     from pydantic_ai_skills.registries.git import GitSkillsRegistry  # needs the extra `git`
 
-    if 'token' in spec:
+    if _has_token(spec):
         raise SkillValidationError(
             'A token does not belong into a spec. Name the environment variable that holds it, as `token_env`.'
         )
@@ -171,11 +206,11 @@ def read_executor(given: ExecutorSpec | None) -> SkillScriptExecutor | None:
         return None
     if isinstance(given, str):
         given = {given: {}}
-    if len(given) != 1 or not given.keys() <= _EXECUTORS.keys():
-        raise SkillValidationError(
-            f'`script_executor` of a spec names one of {", ".join(_EXECUTORS)}, not {", ".join(given)}.'
-        )
-    ((name, settings),) = given.items()
+    named: dict[str, Any] = {**given} if isinstance(cast(object, given), dict) else {type(given).__name__: {}}
+    if len(named) != 1 or not named.keys() <= _EXECUTORS.keys():
+        told = ', '.join(map(str, named)) or 'nothing'
+        raise SkillValidationError(f'`script_executor` of a spec names one of {", ".join(_EXECUTORS)}, not {told}.')
+    ((name, settings),) = named.items()
     options = _check(ExecutorOptions, settings, 'script_executor')
     if 'limits' in options:
         from pydantic_ai_skills.execution.limits import ScriptLimits  # not needed where there are no scripts

@@ -293,6 +293,8 @@ class Skill(Generic[DepsT]):
         """The resources and scripts, and the problems found while listing them."""
         if not isinstance(self._files, SkillFiles):
             self._files = self._files()
+            if self._files.tools:
+                self.tools.extend(tool for tool in self._files.tools if tool not in self.tools)
         return self._files
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, cast
 
@@ -87,15 +88,17 @@ class SkillUse(Generic[DepsT]):
             SkillError: There is no such resource, or it cannot be read.
         """
 
-        async def read() -> tuple[Any, str]:
+        async def read(found: Callable[[str], None]) -> Any:
             written = await anyio.to_thread.run_sync(self._written_files.read, ctx, resource_name)
             if written is not None:
-                return _page(written, resource_name, args), resource_name
+                found(resource_name)
+                return _page(written, resource_name, args)
             files = await anyio.to_thread.run_sync(lambda: skill.files)
             resource = pick(resource_name, files.resources, files.scripts, kind='resource', skill=skill.name)
+            found(resource.name)
             if resource.function is not None:
-                return await resource.read(ctx, args), resource.name
-            return _page(await resource.read(ctx), resource.name, args), resource.name
+                return await resource.read(ctx, args)
+            return _page(await resource.read(ctx), resource.name, args)
 
         return await self.journal.read(ctx, skill, read)
 

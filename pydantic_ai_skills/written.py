@@ -11,6 +11,7 @@ from typing import Any, cast
 from pydantic_ai.messages import BinaryContent, ModelMessage, ToolReturnPart
 from pydantic_ai.tools import RunContext
 
+from pydantic_ai_skills.disclosure import one_line
 from pydantic_ai_skills.durable import carried
 from pydantic_ai_skills.exceptions import SkillResourceNotFoundError
 from pydantic_ai_skills.execution.base import ScriptResult
@@ -57,9 +58,13 @@ class WrittenFiles:
         results = self._runs.get(ctx.run_id or '', {})
         if prefix not in results:
             return None
-        if file not in [written.name for written in results[prefix].files]:
+        names = [written.name for written in results[prefix].files]
+        # The model was told a name on one line, without what cannot be seen.
+        told = {one_line(f'{prefix}/{written}'): written for written in names}
+        found = file if file in names else told.get(name)
+        if found is None:
             raise SkillResourceNotFoundError(f'No script of this run wrote {name!r}.')
-        return as_content(results[prefix].read_file(file), file)
+        return as_content(results[prefix].read_file(found), found)
 
 
 def _told(ctx: RunContext[Any]) -> Iterator[str]:

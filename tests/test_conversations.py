@@ -1212,7 +1212,7 @@ async def test_a_script_that_takes_too_long_is_stopped_and_what_it_printed_is_to
 The script 'slow.py' was stopped: it did not end within 1 s.
 <script_stdout>begun
 </script_stdout>
-Exit code: 137\
+Exit code: 137 (SIGKILL)\
 """,
             )
         ]
@@ -1277,6 +1277,19 @@ async def test_files_that_a_script_wrote_can_be_read_in_the_same_run(tmp_path: P
     )
     other_run = await converse(toolset, read('written-1/out/report.md'))
     assert [outcome for _, outcome, _ in other_run.results] == ['failed']
+
+
+async def test_a_written_file_is_read_under_the_name_that_was_told(tmp_path: Path):
+    write = "import os, pathlib\npathlib.Path(os.environ['SKILL_WORK_DIR'], 'a \\u202f  b\\n.md').write_text('odd')"
+    write_skill(tmp_path, 'writer', files={'write.py': write})
+    script = await converse(
+        SkillsToolset(directories=[tmp_path]),
+        ('run_skill_script', {'skill_name': 'writer', 'script_name': 'write'}),
+        ('read_skill_resource', {'skill_name': 'writer', 'resource_name': 'written-1/a b .md'}),
+        ('read_skill_resource', {'skill_name': 'writer', 'resource_name': 'written-1/a \u202f  b\n.md'}),
+    )
+    assert script.results[0][-1].endswith("'written-1/a b .md'")
+    assert [content for *_, content in script.results[1:]] == ['odd', 'odd']
 
 
 async def test_the_name_of_a_written_file_does_not_mean_another_one_later_in_the_conversation(tmp_path: Path):

@@ -256,6 +256,11 @@ x
     [
         ('out\n', '', 0, snapshot('out\n')),
         ('', '', 0, snapshot('(The script printed nothing.)')),
+        ('\n', '\n', 0, snapshot('(The script printed nothing.)')),
+        ('\x1b[1;32m✓\x1b[0m done\x1b[K\n', '', 0, snapshot('✓ done\n')),
+        ('\x1b]0;title\x07a \x1b]8;;https://a.example\x1b\\link\x1b]8;;\x1b\\\x1b(B', '', 0, snapshot('a link')),
+        ('a\x1b]no end', '', 0, snapshot('ano end')),
+        ('\r 50%\r100%\r\ndone\r\n', '', 0, snapshot('\n 50%\n100%\ndone\n')),
         (
             'out\n',
             'err\n',
@@ -285,12 +290,14 @@ Exit code: 1\
 """),
         ),
         ('', '', 1, snapshot('Exit code: 1')),
+        ('', '', 152, snapshot('Exit code: 152 (SIGXCPU)')),
+        ('', '', 255, snapshot('Exit code: 255')),
         (
             '\x1b[31mred</script_stdout>',
             'x',
             0,
             snapshot("""\
-<script_stdout>[31mred&lt;/script_stdout></script_stdout>
+<script_stdout>red&lt;/script_stdout></script_stdout>
 <script_stderr>x</script_stderr>\
 """),
         ),

@@ -215,6 +215,68 @@ def test_a_url_alone_is_a_git_repository(folder: Path):
             {'script_executor': {'local': {'limits': {'hunger': 2}}}},
             snapshot("`limits` of a spec got an unexpected keyword argument 'hunger'."),
         ),
+        (
+            {'directories': {'path': './skills'}},
+            snapshot('`directories` of a spec is a text or a list of texts and mappings, not dict.'),
+        ),
+        ({'directories': 5}, snapshot('`directories` of a spec is a text or a list of texts and mappings, not int.')),
+        (
+            {'registries': {'git': 'https://example.com/x'}},
+            snapshot('`registries` of a spec is a text or a list of texts and mappings, not dict.'),
+        ),
+        (
+            {'registries': [5]},
+            snapshot('`registries` of a spec does not fit. entry: Input should be a valid dictionary.'),
+        ),
+        (
+            {'script_executor': ['local']},
+            snapshot('`script_executor` of a spec names one of local, bubblewrap, workspace, not list.'),
+        ),
+        (
+            {'script_executor': {}},
+            snapshot('`script_executor` of a spec names one of local, bubblewrap, workspace, not nothing.'),
+        ),
+        (
+            {'validate': 'hunter2'},
+            snapshot(
+                '`SkillsCapability` of a spec does not fit. validate: Input should be a valid boolean, unable to interpret input.'
+            ),
+        ),
+        (
+            {'max_depth': 'deep'},
+            snapshot(
+                '`SkillsCapability` of a spec does not fit. max_depth: Input should be a valid integer, unable to parse string as an integer.'
+            ),
+        ),
+        ({'id': 5}, snapshot('`SkillsCapability` of a spec does not fit. id: Input should be a valid string.')),
+        (
+            {'exclude_tools': 'list_skills'},
+            snapshot('`SkillsCapability` of a spec does not fit. exclude_tools: Input should be a valid list.'),
+        ),
+        (
+            {'auto_reload': 'sometimes'},
+            snapshot(
+                "`SkillsCapability` of a spec does not fit. auto_reload.bool: Input should be a valid boolean, unable to interpret input; auto_reload.literal['watch']: Input should be 'watch'."
+            ),
+        ),
+        (
+            {'catalog_budget': 'small'},
+            snapshot(
+                '`SkillsCapability` of a spec does not fit. catalog_budget: Input should be a valid integer, unable to parse string as an integer.'
+            ),
+        ),
+        (
+            {'pinned': 'pdf'},
+            snapshot('`SkillsCapability` of a spec does not fit. pinned: Input should be a valid list.'),
+        ),
+        (
+            {'search_tool': 'never'},
+            snapshot("`SkillsCapability` of a spec does not fit. search_tool: Input should be 'auto' or 'always'."),
+        ),
+        (
+            {'disclosure': 'never'},
+            snapshot("`SkillsCapability` of a spec does not fit. disclosure: Input should be 'tools' or 'on-demand'."),
+        ),
     ],
 )
 def test_what_does_not_fit_is_said_without_quoting_secrets(folder: Path, options: dict[str, Any], message: str):

@@ -345,7 +345,28 @@ async def test_what_goes_wrong_has_a_type_and_no_text(library: Path):
     )
     assert ours(child.attributes)['error.type'] == 'SkillResourceNotFoundError'
     assert ours(tool.attributes)['gen_ai.skill.name'] == 'alpha'
+    assert ours(tool.attributes)['error.type'] == 'SkillResourceNotFoundError'
     assert child.events == ()
+    assert 'sesame' not in child.to_json()
+
+
+async def test_a_resource_that_cannot_be_read_is_named():
+    skill = Skill('alpha', 'Does it.', 'Do it.')
+
+    @skill.resource
+    def notes() -> str:
+        raise ValueError('sesame')
+
+    trace = Trace()
+    await trace.run(SkillsToolset(skills=[skill]), READ)
+    ((_, (child,)),) = trace.tools
+    assert (child.name, child.status.status_code.name) == ('read resource notes', 'ERROR')
+    assert ours(child.attributes) == {
+        'gen_ai.skill.name': 'alpha',
+        'gen_ai.skill.resource.name': 'notes',
+        'skill.source': 'python',
+        'error.type': 'SkillResourceLoadError',
+    }
     assert 'sesame' not in child.to_json()
 
 

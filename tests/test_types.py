@@ -357,6 +357,8 @@ class TestScript:
         assert script.usage is None
         file.write_text('"""Say hello."""\n')
         assert script.usage == 'Say hello.'
+        shared = SkillScript('hello.py', uri=str(file), skill_dir=tmp_path / 'elsewhere')
+        assert shared.usage == 'Say hello.'
 
 
 def test_a_schema_can_be_given_for_a_function():

@@ -248,6 +248,16 @@ class TestFixing:
                 '---\r\nname: a\r\ndescription: "Use for: \\"this\\""\r\n---\r\nDo.\r\n',
                 ['frontmatter-not-first', 'name-missing', 'yaml-repaired'],
             ),
+            (
+                '---\nname:A\ndescription: Use for: this\n---\nDo.\n',
+                '---\nname: "a"\ndescription: "Use for: this"\n---\nDo.\n',
+                ['name-invalid', 'yaml-repaired'],
+            ),
+            (
+                '---\ndescription: x\n---\nname: of something else\n',
+                '---\nname: a\ndescription: x\n---\nname: of something else\n',
+                ['name-missing'],
+            ),
         ],
     )  # fmt: skip
     def test_what_is_safe_is_fixed(self, tmp_path: Path, before: str, after: str, codes: list[str]):

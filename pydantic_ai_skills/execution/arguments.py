@@ -175,8 +175,9 @@ def _scalar(value: Any, what: str) -> str:
     elif isinstance(value, float) and math.isfinite(value):
         text = repr(value)
     else:
+        kind = 'a number a script cannot be given' if isinstance(value, int | float) else _kind(value)
         raise SkillScriptExecutionError(
-            f'{what} is {_kind(value)}. A script takes text, numbers, true or false, or a list of them. '
+            f'{what} is {kind}. A script takes text, numbers, true or false, or a list of them. '
             'Send structured data as a string that holds JSON.'
         )
     size = len(_encoded(text, what))
@@ -229,8 +230,10 @@ def _kind(value: Any) -> str:
         return 'a list'
     if isinstance(value, str):
         return 'text'
+    if isinstance(value, bool):
+        return 'true' if value else 'false'
     if isinstance(value, int | float):
-        return 'a number a script cannot be given'
+        return 'a number'
     return f'a {type(value).__name__}'
 
 

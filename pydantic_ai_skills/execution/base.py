@@ -25,6 +25,7 @@ __all__ = (
     'SkillScriptExecutor',
     'SkillScriptStoppedError',
     'SkillScriptTimeoutError',
+    'describe_exit',
 )
 
 
@@ -62,7 +63,7 @@ class ScriptResult:
         if self.timed_out:
             parts.append(f'stopped after {self.duration:.1f} s')
         elif self.exit_code:
-            parts.append(f'exit code: {self.exit_code}{self._signal_part()}')
+            parts.append(f'exit code: {describe_exit(self.exit_code)}')
         return '\n'.join(parts) or '(no output)'
 
     def read_file(self, name: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
@@ -83,11 +84,13 @@ class ScriptResult:
             '\n'.join(['files:', *(f'{file.name} ({file.size:,} bytes)' for file in self.files)]) if self.files else ''
         )
 
-    def _signal_part(self) -> str:
-        try:
-            return f' ({signal.Signals(self.exit_code - 128).name})'
-        except ValueError:
-            return ''
+
+def describe_exit(code: int) -> str:
+    """An exit code, with the name of the signal where it stands for one."""
+    try:
+        return f'{code} ({signal.Signals(code - 128).name})'
+    except ValueError:
+        return str(code)
 
 
 class SkillScriptStoppedError(SkillScriptExecutionError):

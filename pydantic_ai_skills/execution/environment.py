@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from urllib.parse import quote, quote_plus
 
 from pydantic import SecretStr
@@ -74,6 +74,8 @@ class ScriptEnvironment:
             if values is not None and not callable(values):
                 for name in values:
                     _check_name(name, ValueError)
+                    if isinstance(values, Mapping):
+                        _check_type(name, values[name], ValueError)
 
     def build(
         self, skill_name: str | None, ctx: Any, *, base: Mapping[str, str] | None = None
@@ -96,8 +98,9 @@ class ScriptEnvironment:
         secrets: set[str] = set()
         for source in (self.pass_env, self.env, self.skill_env.get(skill_name or '')):
             for name, value in _values(source, ctx):
-                text = value.get_secret_value() if isinstance(value, SecretStr) else value
                 _check_name(name, SkillScriptExecutionError)
+                _check_type(name, value, SkillScriptExecutionError)
+                text = value.get_secret_value() if isinstance(value, SecretStr) else value
                 _check_value(name, text)
                 variables[name] = text
                 if isinstance(value, SecretStr) or _SECRET_NAME.search(name):
@@ -112,12 +115,15 @@ def inherited_variables() -> dict[str, str]:
 
 def secret_forms(secret: str) -> Iterator[str]:
     """A secret as it may turn up in output: as it is, line by line, inside JSON, quoted for an address, in base 64."""
-    data = os.fsencode(secret)
-    text = data.decode('utf-8', 'replace')  # as output is decoded
-    forms = {text, *text.splitlines(), json.dumps(text)[1:-1], quote(data, safe=''), quote(data), quote_plus(data)}
-    for encode in (base64.b64encode, base64.urlsafe_b64encode):
-        # Three bytes are four characters, so whole triples look the same whatever follows them, such as a line break.
-        forms |= {encode(data).decode(), encode(data[: len(data) // 3 * 3]).decode()}
+    forms: set[str] = set()
+    # A secret from a file often ends with a line break, which scripts take away before they use it.
+    for data in {whole := os.fsencode(secret), whole.strip()}:
+        text = data.decode('utf-8', 'replace')  # as output is decoded
+        forms |= {text, *text.splitlines(), quote(data, safe=''), quote(data), quote_plus(data)}
+        forms |= {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            # Three bytes are four characters, so whole triples look the same whatever follows, such as a line break.
+            forms |= {encode(data).decode(), encode(data[: len(data) // 3 * 3]).decode()}
     yield from (form for form in forms if len(form) >= MIN_SECRET_CHARS)
 
 
@@ -125,11 +131,20 @@ def _values(source: SkillEnv | None, ctx: Any) -> Iterator[tuple[str, str | Secr
     if source is None:
         return
     if callable(source):
-        source = source(ctx)
+        source = _made(source(ctx))
     if isinstance(source, Mapping):
         yield from source.items()
     else:
         yield from ((name, os.environ[name]) for name in source if name in os.environ)
+
+
+def _made(values: object) -> Mapping[str, str | SecretStr]:
+    if not isinstance(values, Mapping):
+        raise SkillScriptExecutionError(
+            f'The function that makes environment variables returned {type(values).__name__}, not variables with their '
+            'values.'
+        )
+    return cast(Mapping[str, str | SecretStr], values)
 
 
 def _check_name(name: str, error: type[Exception]) -> None:
@@ -139,6 +154,11 @@ def _check_name(name: str, error: type[Exception]) -> None:
             f'{name!r} cannot be the name of an environment variable. A name is letters, digits and "_", and does not '
             'begin with a digit.'
         )
+
+
+def _check_type(name: str, value: object, error: type[Exception]) -> None:
+    if not isinstance(value, str | SecretStr | bytes | os.PathLike):  # the last two are as good to a process
+        raise error(f'The environment variable {name!r} is {type(value).__name__}, not text.')
 
 
 def _check_value(name: str, value: str) -> None:

@@ -129,7 +129,8 @@ def find_interpreter(path: Path, *, python: str | None, search_path: str | None,
     for candidate in candidates:
         if found := _installed(candidate, python=python, search_path=search_path, anywhere=anywhere):
             extra = ['--python', python] if candidate.dependencies and python else []
-            return [found, *candidate.arguments[:-1], *extra, *candidate.arguments[-1:]]
+            program = str(Path(found).absolute())  # a script does not start in the folder a path is relative to
+            return [program, *candidate.arguments[:-1], *extra, *candidate.arguments[-1:]]
     if candidates:
         raise _missing(path, candidates, python=python)
     return []

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from anyio import to_thread
 from pydantic import ValidationError
-from pydantic_core import from_json
 
+from pydantic_ai_skills.callables import as_mapping
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError, SkillValidationError
 
 from .policy import ScriptDecision
@@ -71,8 +71,8 @@ class PathPolicy:
         if script.function_schema is None:
             return self._otherwise
         try:
-            given: Any = from_json(args) if isinstance(args, str) and args else args or {}
-            arguments = cast('dict[str, Any]', script.function_schema.validator.validate_python(given))
+            # Read as the call reads them, or the function would get what was never looked at.
+            arguments = cast('dict[str, Any]', script.function_schema.validator.validate_python(as_mapping(args)))
         except (ValidationError, ValueError):
             return self._inside  # these arguments do not reach the function; the call itself tells what is wrong
         return await to_thread.run_sync(self._check, arguments)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import AsyncGenerator, Hashable
+from contextlib import asynccontextmanager
 
+import anyio
 from pydantic_ai.workspaces import Workspace
 
 from .digest import FolderSnapshot
@@ -16,6 +19,9 @@ COMPLETE = '.complete'
 
 MAX_REMEMBERED = 1_000
 """How many copies are remembered, so that the workspace need not be asked about them again."""
+
+POLL = 0.01
+"""Seconds between two looks whether somebody else is done with a copy."""
 
 _NOT_IN_NAMES = re.compile(r'[^A-Za-z0-9._-]+')
 
@@ -30,6 +36,7 @@ class Stage:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._known: set[tuple[str, str, str]] = set()
+        self._copying: dict[Hashable, object] = {}
 
     async def copy(self, workspace: Workspace, skill_name: str, snapshot: FolderSnapshot, *, anew: bool = False) -> str:
         """Make sure that the workspace has this version of the skill, and return the path of its folder there.
@@ -46,10 +53,25 @@ class Stage:
         ref = workspace.ref
         key = None if ref is None else (ref.provider, ref.id, target)
         if anew or key is None or key not in self._known:
-            if anew or not await workspace.exists(f'{target}/{COMPLETE}'):
-                await self._write(workspace, target, snapshot)
+            async with self._alone(key or target) as waited:
+                # Who had to wait has the copy that was made meanwhile, perhaps with a script of it running already.
+                if (anew and not waited) or not await workspace.exists(f'{target}/{COMPLETE}'):
+                    await self._write(workspace, target, snapshot)
             self._remember(workspace, target)
         return target
+
+    @asynccontextmanager
+    async def _alone(self, copy: Hashable) -> AsyncGenerator[bool]:
+        """Wait until nobody else makes this copy, and tell whether that was necessary."""
+        mine, waited = object(), False
+        # No lock of the event loop: an executor may be used from several of them.
+        while self._copying.setdefault(copy, mine) is not mine:
+            waited = True
+            await anyio.sleep(POLL)
+        try:
+            yield waited
+        finally:
+            del self._copying[copy]
 
     async def _write(self, workspace: Workspace, target: str, snapshot: FolderSnapshot) -> None:
         for file in snapshot.files:

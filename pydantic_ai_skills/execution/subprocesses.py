@@ -110,7 +110,9 @@ class SubprocessSkillScriptExecutor(ABC):
         self.limits = limits if timeout is None else replace(limits, wall_time=timeout)
         self.unenforced = unenforced_limits(self.limits)
         """Names of limits that this platform has no means to enforce."""
-        self.python_executable = None if python_executable is None else str(python_executable)
+        python = None if python_executable is None else os.fspath(python_executable)
+        # A bare name is looked up; a path is relative to the folder we are in, which is not the script's.
+        self.python_executable = str(Path(python).absolute()) if python and os.path.dirname(python) else python
         self.environment = ScriptEnvironment(env=env, pass_env=pass_env, skill_env=skill_env or {})
         self.work_root = None if work_root is None else Path(work_root)
         self.cwd: Literal['script', 'work'] = cwd
@@ -145,7 +147,7 @@ class SubprocessSkillScriptExecutor(ABC):
         Raises:
             SkillScriptExecutionError: The script could not be started with these arguments.
         """
-        path = _local_file(script)
+        path = _local_file(script).absolute()
         return [*self._interpreter(path), str(path), *build_arguments(args).argv]
 
     def environment_names(self, script: SkillScript, ctx: Any = None) -> list[str]:
@@ -154,7 +156,7 @@ class SubprocessSkillScriptExecutor(ABC):
         Raises:
             SkillScriptExecutionError: The script is not a file, or a function made variables no process can be given.
         """
-        return sorted({*self._launch(script, None, ctx).env, 'SKILL_WORK_DIR'})
+        return sorted({*_in_place(self._launch(script, None, ctx)).env, 'SKILL_WORK_DIR'})
 
     @abstractmethod
     def _job(self, launch: Launch, interpreter: list[str], work_dir: Path) -> Job:
@@ -183,13 +185,22 @@ class SubprocessSkillScriptExecutor(ABC):
         arguments = build_arguments(args)
         env, secrets = self.environment.build(script.skill_name, ctx, base=self._base_variables())
         skill_dir = script.skill_dir or path.parent
-        env |= {'SKILL_DIR': str(skill_dir), 'CLAUDE_SKILL_DIR': str(skill_dir)}
         return Launch(script=script, path=path, skill_dir=skill_dir, arguments=arguments, env=env, secrets=secrets)
 
+    def _work_folder(self, launch: Launch) -> Path:
+        try:
+            return make_work_folder(self.work_root)
+        except OSError as error:
+            raise SkillScriptExecutionError(
+                f'The script {launch.script.name!r} could not be started: its work folder cannot be made: '
+                f'{error.strerror}. For the developer: see `work_root`, or else TMPDIR.'
+            ) from error
+
     def _job_in_folder(self, launch: Launch) -> Job:
+        launch = _in_place(launch)
         interpreter = self._interpreter(launch.path)
         with ExitStack() as undo:
-            work_dir = make_work_folder(self.work_root)
+            work_dir = self._work_folder(launch)
             undo.callback(remove_folder, work_dir)
             group = self._control_group()
             if group is not None:
@@ -213,6 +224,13 @@ class SubprocessSkillScriptExecutor(ABC):
                 remove_folder(work_dir)
 
         return replace(job, command=replace(job.command, group=group), finish=finish, cleanup=cleanup)
+
+
+def _in_place(launch: Launch) -> Launch:
+    """The same with whole paths, since the script does not start in the folder that others are relative to."""
+    skill_dir = launch.skill_dir.absolute()
+    env = {**launch.env, 'SKILL_DIR': str(skill_dir), 'CLAUDE_SKILL_DIR': str(skill_dir)}
+    return replace(launch, path=launch.path.absolute(), skill_dir=skill_dir, env=env)
 
 
 def _local_file(script: SkillScript) -> Path:

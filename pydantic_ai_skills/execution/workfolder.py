@@ -33,7 +33,10 @@ MAX_READ_BYTES = 10 * 1024 * 1024
 _kept: deque[Path] = deque()
 _spare: deque[Path] = deque()
 _kept_lock = threading.Lock()
-_owner = os.getpid()
+with suppress(AttributeError):  # there are no forks on Windows
+    # A fork has what its parent has, but folders belong to one process, which uses them and removes them.
+    os.register_at_fork(after_in_child=_kept.clear)
+    os.register_at_fork(after_in_child=_spare.clear)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,8 +221,7 @@ def _is_text(name: str) -> bool:
 
 @atexit.register
 def remove_kept_folders() -> None:
-    """Remove the work folders that are still kept, unless this is a fork of the process that made them."""
-    if os.getpid() == _owner:
-        for folders in (_kept, _spare):
-            while folders:
-                remove_folder(folders.popleft())
+    """Remove the work folders that are still kept."""
+    for folders in (_kept, _spare):
+        while folders:
+            remove_folder(folders.popleft())

@@ -133,7 +133,9 @@ class DistributionWalk:
             for distribution in self._walk_place(place or os.getcwd(), started):
                 found.setdefault(distribution.key, distribution)
         for other in _from_other_finders() if path is None else ():
-            found.setdefault(normalize(other.name), self._read(other))
+            name, version = _identity_of(other)
+            if name and normalize(name) not in found:
+                found[normalize(name)] = replace(self._read(other), name=name, version=version)
         return found
 
     def _walk_place(self, place: str, started: int) -> Iterator[Distribution]:
@@ -205,8 +207,7 @@ class DistributionWalk:
         """What a distribution that another finder knows has."""
         texts = (other.read_text('entry_points.txt'), other.read_text('RECORD'))
         tree = FolderTree(str(other.locate_file('')))
-        distribution = self._read_files(tree, '', [None if text is None else text.encode() for text in texts])
-        return replace(distribution, name=other.name, version=other.version)
+        return self._read_files(tree, '', [None if text is None else text.encode() for text in texts])
 
     def _with_entry_points(self, distribution: Distribution, data: bytes) -> Distribution:
         parser = ConfigParser(delimiters=('=',), interpolation=None, strict=False)
@@ -227,7 +228,10 @@ class DistributionWalk:
         if not any(folder in record for folder in self._folder_bytes):
             return ()
         lines = [line for line in record.decode('utf-8', 'replace').splitlines() if '/skill.md' in line.lower()]
-        paths = [row[0].replace('\\', '/') for row in csv.reader(lines) if row]
+        try:
+            paths = [row[0].replace('\\', '/') for row in csv.reader(lines) if row]
+        except csv.Error:  # one of its fields does not end
+            return ()
         return tuple(path for path in paths if not path.startswith('/') and {'..', ''}.isdisjoint(path.split('/')))
 
 
@@ -280,3 +284,11 @@ def _from_other_finders() -> Iterator[metadata.Distribution]:
         find: Any = getattr(finder, 'find_distributions', None)
         if find is not None and finder is not PathFinder:
             yield from find(context)
+
+
+def _identity_of(other: metadata.Distribution) -> tuple[str, str]:
+    """The name and the version; no name where a removal has left a folder without metadata."""
+    try:
+        return other.name or '', other.version or ''
+    except (OSError, KeyError):
+        return '', ''

@@ -8,10 +8,12 @@ from __future__ import annotations
 import ast
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from pydantic_ai_skills.exceptions import SkillRegistryError, SkillValidationError
-from pydantic_ai_skills.types import Skill, SkillProvenance
+from pydantic_ai_skills.exceptions import SkillRegistryError
+from pydantic_ai_skills.items import SkillFiles
+from pydantic_ai_skills.types import Skill, SkillOptions, SkillProvenance
 
 from .imports import import_source
 from .source import ModuleSource
@@ -24,11 +26,19 @@ MAX_STEPS = 20
 _Scope = Mapping[str, ast.AST]
 
 
+_KNOWN_LATER = frozenset({'content', 'resources', 'scripts', 'tools'})
+"""What a skill is made with that need not be known before it is imported."""
+
+_OPTIONS = frozenset({'uri', *SkillOptions.__optional_keys__}) - _KNOWN_LATER
+"""What has to be, besides its name and description."""
+
+
 class WrittenSkill(NamedTuple):
     """A skill as the source has it."""
 
     name: str
     description: str
+    options: dict[str, Any]
 
 
 class NamedSkills:
@@ -57,10 +67,15 @@ class NamedSkills:
             written.name,
             written.description,
             lambda: self._get(written.name).content,
-            files=lambda: self._get(written.name).files,
+            **written.options,
+            files=lambda: self._files(written.name),
             source=about,
             late=True,
         )
+
+    def _files(self, name: str) -> SkillFiles:
+        skill = self._get(name)
+        return replace(skill.files, tools=tuple(skill.tools))
 
     def _get(self, name: str) -> Skill[Any]:
         skill = self.load().get(name)
@@ -96,8 +111,8 @@ def read_skills(source: ModuleSource, attribute: str) -> list[WrittenSkill] | No
     try:
         written = list(_skills(scope[attribute], scope, MAX_STEPS))
         for skill in written:
-            Skill[Any](skill.name, skill.description, '')
-    except (KeyError, TypeError, RecursionError, SkillValidationError):
+            Skill[Any](skill.name, skill.description, '', **skill.options)
+    except (KeyError, TypeError, ValueError, RecursionError):
         return None
     return written or None
 
@@ -127,9 +142,9 @@ def _skills(node: ast.AST, scope: _Scope, steps: int) -> Iterator[WrittenSkill]:
                 raise TypeError('It cannot be told what the function returns.')
             yield from _skills(returns[0].value, {**scope, **dict(_scope(node.body))}, steps - 1)
         case ast.Call(func=ast.Name(id='Skill') | ast.Attribute(attr='Skill')):
-            yield WrittenSkill(_text(node, 0, 'name', scope), _text(node, 1, 'description', scope))
+            yield _written(node, scope)
         case ast.Call(func=ast.Subscript(value=ast.Name(id='Skill') | ast.Attribute(attr='Skill'))):
-            yield WrittenSkill(_text(node, 0, 'name', scope), _text(node, 1, 'description', scope))
+            yield _written(node, scope)
         case _:
             raise TypeError('It is no skill that the source tells.')
 
@@ -143,12 +158,22 @@ def _returns(node: ast.AST) -> Iterator[ast.Return]:
             yield from _returns(inner)
 
 
+def _written(call: ast.Call, scope: _Scope) -> WrittenSkill:
+    named = {str(keyword.arg): keyword.value for keyword in call.keywords}
+    if not named.keys() <= {'name', 'description', *_KNOWN_LATER, *_OPTIONS}:
+        raise TypeError('It is made with more than can be told.')
+    literals = {name: ast.literal_eval(_followed(node, scope)) for name, node in named.items() if name in _OPTIONS}
+    return WrittenSkill(_text(call, 0, 'name', scope), _text(call, 1, 'description', scope), literals)
+
+
+def _followed(node: ast.AST, scope: _Scope) -> Any:
+    return scope[node.id] if isinstance(node, ast.Name) else node
+
+
 def _text(call: ast.Call, position: int, name: str, scope: _Scope) -> str:
     """An argument that is a text, or a name for one."""
     named: dict[str | None, ast.AST] = {keyword.arg: keyword.value for keyword in call.keywords}
-    node = call.args[position] if position < len(call.args) else named[name]
-    if isinstance(node, ast.Name):
-        node = scope[node.id]
+    node = _followed(call.args[position] if position < len(call.args) else named[name], scope)
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
         raise TypeError('It is not a text.')
     return node.value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -177,10 +178,10 @@ class PackageReader:
 
 
 def _skill_name(point: NamedObject) -> str:
-    try:
-        return shorten_skill_name(point.name)
-    except SkillValidationError:
-        return shorten_skill_name(point.module or 'skill')
+    for wording in (point.name, point.module):
+        with suppress(SkillValidationError):
+            return shorten_skill_name(wording)
+    return 'skill'
 
 
 def _from_package(skill: Skill[Any], about: SkillProvenance) -> Skill[Any]:

@@ -33,14 +33,17 @@ def mend(text: str, folder_name: str) -> tuple[str, frozenset[str]]:
     """
     mended: set[str] = set()
     before = parse_skill_text(text, folder_name=folder_name)
-    for code, fix in _FIXES.items():
-        if before.header is None or code not in _codes(before):
+    todo = list(_FIXES)
+    while todo and before.header is not None:
+        code = todo.pop(0)
+        if code not in _codes(before):
             continue
-        candidate = fix(text, before.header.name)
+        candidate = _FIXES[code](text, before.header.name)
         after = parse_skill_text(candidate, folder_name=folder_name)
         if after[:2] == before[:2] and _codes(after) < _codes(before) and code not in _codes(after):
             mended |= _codes(before) - _codes(after)
             text, before = candidate, after
+            todo = list(_FIXES)  # what could not be set right before may be now
     return text, frozenset(mended)
 
 
@@ -54,17 +57,23 @@ def _without_blank_lines(text: str, name: str) -> str:
 
 def _with_quotes(text: str, name: str) -> str:
     """Quote plain values of the frontmatter."""
-    end = text.find('\n---', 3)
-    head, rest = text[:end], text[end:]
+    head, rest = _split(text)
     return _PLAIN_VALUE.sub(lambda line: line[1] + json.dumps(line[2], ensure_ascii=False), head) + rest
 
 
 def _with_name(text: str, name: str) -> str:
     """The name as it is loaded, on its line or on a new one."""
     line = f'name: {name}'
-    if _NAME_LINE.search(text):
-        return _NAME_LINE.sub(line, text, count=1)
+    head, rest = _split(text)
+    if _NAME_LINE.search(head):
+        return _NAME_LINE.sub(line, head, count=1) + rest
     return _OPENING_LINE.sub(lambda opening: f'{opening[0]}{line}{opening[1]}', text)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The frontmatter, and the rest with the line that ends it."""
+    end = text.find('\n---', 3)
+    return text[:end], text[end:]
 
 
 _FIXES: Mapping[str, Callable[[str, str], str]] = {

@@ -56,7 +56,14 @@ def _with_quotes(source: str) -> Repaired | None:
     fields = _read_mapping('\n'.join(quoted)) if quoted != lines else None
     if fields is None:
         return None
-    return Repaired(fields, [line.partition(':')[0] for line, new in zip(lines, quoted, strict=True) if line != new])
+    as_text: dict[str, None] = {}
+    key = ''
+    for line, new in zip(lines, quoted, strict=True):
+        match = _TOP_LEVEL(line)
+        key = match['key'] if match else key  # the items of a list may stand below it without a space before them
+        if line != new:
+            as_text[key] = None
+    return Repaired(fields, list(as_text))
 
 
 def _quote(line: str) -> str:

@@ -132,7 +132,8 @@ class TypedTools:
             known = self.known(skill, whole=False)
             if known is not None:
                 return known
-            made = SkillTools(skill=skill, written=len(skill.tools), has_module=not skill.files.tools_module)
+            files = skill.files  # listed first: some skills know their tools only then
+            made = SkillTools(skill=skill, written=len(skill.tools), has_module=not files.tools_module)
             for tool in skill.tools:
                 made.add(tool)
             if skill.tool_specs:

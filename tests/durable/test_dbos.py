@@ -19,7 +19,7 @@ from pydantic_ai.exceptions import CallDeferred, ModelRetry
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from pydantic_ai_skills import ScriptFinished, SkillEvent, SkillsCapability, SkillsToolset
+from pydantic_ai_skills import ScriptFinished, Skill, SkillEvent, SkillsCapability, SkillsToolset
 from tests.conversations import Call, ScriptedModel, write_skill
 
 pytestmark = pytest.mark.anyio
@@ -208,6 +208,35 @@ async def test_scripts_called_at_the_same_time_are_recorded_in_the_order_of_the_
     assert [outcome for outcome, _ in first[:-1]] == ['success', 'failed', 'success', 'success']
     assert await workflow.run_again() == first
     assert sorted(lines(folder / 'ran')) == ['bad', 'first', 'second', 'second']
+
+
+async def test_a_typed_tool_in_python_is_a_step_if_it_says_so(dbos: None):
+    done: list[str] = []
+    skill = Skill('alpha', 'Does things.', 'Do it.')
+
+    @skill.tool_plain
+    @DBOS.step()
+    def recorded() -> str:
+        """Do it once."""
+        done.append('recorded')
+        return 'once'
+
+    @skill.tool_plain
+    def repeated() -> str:
+        """Do it again."""
+        done.append('repeated')
+        return 'again'
+
+    calls: list[Call] = [('load_skill', {'skill_name': 'alpha'}), ('alpha__recorded', {}), ('alpha__repeated', {})]
+    agent = Agent(
+        ScriptedModel(calls=calls).model,
+        name='assistant',
+        toolsets=[SkillsToolset(skills=[skill])],
+        capabilities=[DBOSDurability()],
+    )
+    workflow = Workflow(agent)
+    assert await workflow.run() == await workflow.run_again()
+    assert done == ['recorded', 'repeated', 'repeated']
 
 
 async def test_a_question_to_a_person_is_recorded_as_one(dbos: None, folder: Path):

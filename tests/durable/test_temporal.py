@@ -14,7 +14,7 @@ from inline_snapshot import snapshot
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from pydantic_ai import RunContext, UserError
+from pydantic_ai import Agent, RunContext, UserError
 from pydantic_ai.durable_exec.temporal import PydanticAIPlugin, TemporalDurability, TemporalRunContext
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RunUsage
@@ -23,7 +23,7 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Replayer, Worker
 
 from pydantic_ai_skills import SkillsToolset
-from tests.conversations import write_skill
+from tests.conversations import ScriptedModel, write_skill
 from tests.durable.temporal_agent import SKILLS, agent, heard, skills
 from tests.durable.temporal_workflow import Assist
 
@@ -133,3 +133,22 @@ async def test_skills_are_not_read_in_the_code_of_a_workflow(
     monkeypatch.setattr('temporalio.workflow.in_workflow', lambda: True)
     with pytest.raises(UserError, match=r'Call `await toolset\.load\(\)` before the worker is started'):
         await toolset.get_tools(in_activity())
+
+
+@pytest.mark.parametrize(('tools', 'offered'), [(True, ['alpha__go']), (False, [])])
+async def test_the_code_of_a_workflow_knows_the_tools_that_were_made_before(
+    toolset: SkillsToolset[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tools: bool, offered: list[str]
+):
+    await to_thread.run_sync(
+        (tmp_path / 'alpha/tools.py').write_text,
+        'from pydantic_ai_skills import tool\n@tool\ndef go() -> str:\n    """Go."""\n    return "went"\n',
+    )
+    first = await Agent(
+        ScriptedModel(calls=[('load_skill', {'skill_name': 'alpha'})]).model,
+        toolsets=[SkillsToolset(directories=[tmp_path])],
+    ).run('Go.')
+    await toolset.load(tools=tools)  # on the worker that replays the workflow
+    monkeypatch.setattr('temporalio.workflow.in_workflow', lambda: True)
+    script = ScriptedModel(calls=[])
+    await Agent(script.model, toolsets=[toolset]).run('Go on.', message_history=first.all_messages())
+    assert [name for name in script.tools[0] if '__' in name] == offered

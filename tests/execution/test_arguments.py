@@ -112,6 +112,8 @@ NESTED = '[' * 100_000 + ']' * 100_000
         ({'_': ['--help']}, "The positional argument '--help' begins with a dash"),
         ({'_': ['-rf']}, "The positional argument '-rf' begins with a dash"),
         ({'_stdin': ['a']}, "The value of '_stdin' must be text, not a list"),
+        ({'_stdin': 5}, "The value of '_stdin' must be text, not a number."),
+        ('true', 'or a list such as ["in.pdf"], not true.'),
         ({'_stdin': 'x' * (MAX_STDIN_BYTES + 1)}, "The value of '_stdin' is longer than 1,048,576 bytes"),
         ({'_stdin': '\udfff'}, "'_stdin' contains half of a surrogate pair"),
     ],

@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from pydantic import SecretStr
@@ -111,7 +112,16 @@ def test_a_secret_is_known_in_the_forms_it_is_sent_in(form: str) -> None:
 
 def test_a_secret_with_quotes_is_known_inside_json() -> None:
     _, secrets = ScriptEnvironment(env={'API_TOKEN': 'a"b\\c-öl'}).build(None, None)
-    assert mask(json.dumps({'token': 'a"b\\c-öl'}), secrets) == '{"token": "[secret]"}'
+    for ascii_only in (True, False):  # as Python writes it, and as most others do
+        text = json.dumps({'token': 'a"b\\c-öl'}, ensure_ascii=ascii_only)
+        assert mask(text, secrets) == '{"token": "[secret]"}'
+
+
+def test_a_secret_is_known_without_the_line_break_of_the_file_it_was_in() -> None:
+    _, secrets = ScriptEnvironment(env={'API_TOKEN': 'top"secret+value\n'}).build(None, None)
+    bare = 'top"secret+value'
+    for form in (json.dumps(bare)[1:-1], quote(bare), base64.b64encode(bare.encode()).decode()):
+        assert mask(form, secrets) == '[secret]'
 
 
 async def test_a_secret_that_is_not_utf_8_is_masked(make_script: MakeScript, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +143,23 @@ async def test_variables_that_no_process_can_have_are_refused(make_script: MakeS
     executor = LocalSkillScriptExecutor(env=lambda _: values)
     with pytest.raises(SkillScriptExecutionError, match='environment variable'):
         await executor.run(make_script('a.py', ''))
+
+
+@pytest.mark.parametrize('value', [None, 3, True])
+async def test_a_value_that_is_no_text_is_named(make_script: MakeScript, value: Any) -> None:
+    message = f"'MODE' is {type(value).__name__}, not text"
+    with pytest.raises(ValueError, match=message):
+        LocalSkillScriptExecutor(env={'MODE': value})
+    with pytest.raises(ValueError, match=message):
+        LocalSkillScriptExecutor(skill_env={'weather': {'MODE': value}})
+    with pytest.raises(SkillScriptExecutionError, match=message):
+        await LocalSkillScriptExecutor(env=lambda _: {'MODE': value}).run(make_script('a.py', ''))
+
+
+@pytest.mark.parametrize(('made', 'kind'), [(None, 'NoneType'), ('MODE', 'str'), (5, 'int')])
+async def test_a_function_that_makes_no_variables_is_told(make_script: MakeScript, made: Any, kind: str) -> None:
+    with pytest.raises(SkillScriptExecutionError, match=f'returned {kind}, not variables with their values'):
+        await LocalSkillScriptExecutor(env=lambda _: made).run(make_script('a.py', ''))
 
 
 async def test_a_script_knows_the_folder_of_its_skill(make_script: MakeScript) -> None:

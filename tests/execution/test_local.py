@@ -13,6 +13,7 @@ from unittest.mock import Mock
 
 import anyio
 import pytest
+from anyio import to_thread
 from inline_snapshot import snapshot
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
@@ -229,6 +230,27 @@ async def test_python_executable_is_used(make_script: MakeScript, tmp_path: Path
     python.chmod(0o755)
     executor = LocalSkillScriptExecutor(python_executable=python)
     assert (await executor.run(make_script('a.py', 'print(1)'))).stdout == 'mine\n1\n'
+
+
+async def test_relative_paths_are_those_of_the_application(
+    make_script: MakeScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'mypython').symlink_to(sys.executable)
+    make_script('scripts/a.py', 'import os; print(os.environ["SKILL_DIR"])')
+    for folder, seen in ((None, tmp_path / 'skill/scripts'), (Path('skill'), tmp_path / 'skill')):
+        script = SkillScript('a.py', uri='skill/scripts/a.py', skill_dir=folder)
+        executor = await to_thread.run_sync(lambda: LocalSkillScriptExecutor(python_executable='./mypython'))
+        assert executor.python_executable == str(tmp_path / 'mypython')
+        result = await executor.run(script)
+        assert (result.stdout, result.stderr) == (f'{seen}\n', '')
+    monkeypatch.setenv('PATH', f'tools{os.pathsep}{os.environ["PATH"]}')
+    (tmp_path / 'tools').mkdir()
+    (tmp_path / 'tools' / 'bash').symlink_to('/bin/sh')
+    script = make_script('b.sh', 'echo here')
+    assert (await LocalSkillScriptExecutor().run(script)).stdout == 'here\n'
+    command = await to_thread.run_sync(LocalSkillScriptExecutor().command_line, script)
+    assert command[0] == str(tmp_path / 'tools/bash')
 
 
 async def test_inline_dependencies_are_provided_by_uv(

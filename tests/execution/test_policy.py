@@ -186,6 +186,20 @@ async def test_arguments_that_do_not_fit_are_left_to_the_call(args: Any) -> None
     assert await decide(policy, None, SKILL, COPY, args) == 'allow'
 
 
+def save(target: str = 'elsewhere/file') -> str:
+    return 'saved'
+
+
+@pytest.mark.parametrize('args', [None, {}, '', ' ', 'null', '{}'])
+async def test_no_arguments_are_checked_in_whatever_way_they_are_written(args: Any) -> None:
+    plain, saving = SkillScript('plain', function=lambda: 'ran'), SkillScript('save', function=save)
+    assert (await plain.run(None, args), await saving.run(None, args)) == ('ran', 'saved')
+    policy = PathPolicy(write={'target': ['out']}, otherwise='deny')
+    assert await decide(policy, None, SKILL, plain, args) == 'deny'
+    with pytest.raises(SkillScriptExecutionError, match="The path in 'target'"):
+        await decide(policy, None, SKILL, saving, args)
+
+
 def test_folders_are_given_as_a_list() -> None:
     with pytest.raises(SkillValidationError, match="Give the folders of 'source' as a list"):
         PathPolicy(read={'source': 'data'})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
-from pydantic_ai_skills.exceptions import SkillResourceLoadError
+from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError
 from pydantic_ai_skills.execution import workfolder
 from pydantic_ai_skills.execution.base import ScriptResult
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
@@ -57,6 +58,15 @@ async def test_folders_made_in_a_place_of_yours_stay(make_script: MakeScript, tm
     assert list((tmp_path / 'runs').iterdir()) == [result.work_dir]
 
 
+async def test_a_folder_that_cannot_be_made_is_told(make_script: MakeScript, tmp_path: Path) -> None:
+    (tmp_path / 'runs').touch()
+    for root, reason in (('runs', 'File exists'), ('runs/mine', 'Not a directory')):
+        executor = LocalSkillScriptExecutor(work_root=tmp_path / root)
+        message = f"The script 'a.sh' could not be started: its work folder cannot be made: {reason}."
+        with pytest.raises(SkillScriptExecutionError, match=re.escape(message)):
+            await executor.run(make_script('a.sh', 'echo ran'))
+
+
 def test_older_folders_make_room_for_newer_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workfolder, 'KEPT_FOLDERS', 2)
     remove_kept_folders()
@@ -69,16 +79,30 @@ def test_older_folders_make_room_for_newer_ones(monkeypatch: pytest.MonkeyPatch)
     assert not any(folder.exists() for folder in folders)
 
 
-def test_a_fork_does_not_remove_the_folders_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = make_work_folder()
-    (folder / 'file').touch()
-    keep_work_folder(folder)
-    monkeypatch.setattr(workfolder, '_owner', -1)
+def test_a_fork_has_folders_of_its_own() -> None:
     remove_kept_folders()
-    assert folder.exists()
-    monkeypatch.undo()
+    full, empty = make_work_folder(), make_work_folder()
+    (full / 'file').touch()
+    keep_work_folder(full)
+    keep_work_folder(empty)
+    child = os.fork()
+    if not child:
+        wrong = True
+        try:
+            mine = make_work_folder()
+            (mine / 'file').touch()
+            keep_work_folder(mine)
+            remove_kept_folders()  # as when the process ends
+            wrong = mine in (full, empty) or mine.exists()
+        finally:
+            os._exit(wrong)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert full.exists()
+    assert make_work_folder() == empty
+    keep_work_folder(empty)
     remove_kept_folders()
-    assert not folder.exists()
+    assert not full.exists()
+    assert not empty.exists()
 
 
 def test_an_empty_folder_is_used_again_unless_something_happened_to_it() -> None:
@@ -92,8 +116,10 @@ def test_an_empty_folder_is_used_again_unless_something_happened_to_it() -> None
     assert second != first
     keep_work_folder(second)
     second.rmdir()
-    assert make_work_folder() != second
+    third = make_work_folder()
+    assert third != second
     remove_folder(first)
+    remove_folder(third)
 
 
 def test_only_regular_files_with_proper_names_are_listed(tmp_path: Path) -> None:

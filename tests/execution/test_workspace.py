@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import anyio
 import pytest
 from anyio import to_thread
 from pydantic_ai.workspaces import (
@@ -200,6 +201,57 @@ async def test_a_skill_is_copied_once_for_each_version(make_script: MakeScript, 
     remote.calls.clear()
     await executor.run(script, None, context(remote))
     assert [call.split()[0] for call in remote.calls] == ['exists', 'write', 'write', 'run', 'write', 'run']
+
+
+async def _run_together(executor: WorkspaceSkillScriptExecutor, script: SkillScript, ctx: Any) -> list[str]:
+    printed: list[str] = []
+
+    async def run() -> None:
+        printed.append((await executor.run(script, None, ctx)).stdout)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(3):
+            group.start_soon(run)
+    return printed
+
+
+@pytest.mark.parametrize('has_ref', [True, False])
+async def test_a_skill_is_copied_once_when_its_scripts_start_together(
+    make_script: MakeScript, tmp_path: Path, has_ref: bool
+) -> None:
+    remote = RecordingBackend(tmp_path / 'remote', has_ref=has_ref)
+    executor = WorkspaceSkillScriptExecutor()
+    assert await _run_together(executor, make_script('a.sh', 'echo 1'), context(remote)) == ['ran\n'] * 3
+    # To write a file anew would empty it for a moment, under the hands of a script that runs already.
+    assert sorted(call.rpartition('/')[2] for call in remote.calls if call.startswith('write')) == ['.complete', 'a.sh']
+
+
+async def test_a_copy_that_was_deleted_is_made_again_once_for_all(
+    make_script: MakeScript, local: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor = WorkspaceSkillScriptExecutor()
+    script = make_script('a.py', 'print("whole")')
+    await executor.run(script, None, local)
+    await to_thread.run_sync(shutil.rmtree, tmp_path / 'workspace' / '.skills')
+    written: list[str] = []
+    done: list[Any] = []
+    run, write = LocalWorkspaceBackend.run, LocalWorkspaceBackend.write_bytes
+
+    async def counted(*args: Any, **options: Any) -> Any:
+        done.append(await run(*args, **options))
+        return done[-1]
+
+    async def when_all_have_looked(self: LocalWorkspaceBackend, path: str, data: bytes) -> None:
+        while len(done) < 3:
+            await anyio.sleep(0.01)
+        await anyio.sleep(0.1)
+        written.append(Path(path).name)
+        await write(self, path, data)
+
+    monkeypatch.setattr(LocalWorkspaceBackend, 'run', counted)
+    monkeypatch.setattr(LocalWorkspaceBackend, 'write_bytes', when_all_have_looked)
+    assert await _run_together(executor, script, local) == ['whole\n'] * 3
+    assert written == ['a.py', '.complete']
 
 
 @pytest.mark.parametrize('gone', ['', '.complete', 'scripts/a.py'])

@@ -170,6 +170,12 @@ def test_metadata_without_a_name_goes_by_its_folder(place: Site):
     assert find(place.path) == {'acme': 'acme', 'bare': 'bare'}
 
 
+def test_a_list_of_files_that_is_no_table_does_not_hide_the_others(place: Site):
+    place.install('bad', info={'RECORD': f'"bad/skills/bad/SKILL.md{"x" * 200_000}\n'}, record=False)
+    place.install('acme', skill('acme'))
+    assert find(place.path) == {'acme': 'acme'}
+
+
 def test_metadata_that_is_no_regular_file_or_too_long_is_not_read(place: Site, monkeypatch: pytest.MonkeyPatch):
     info = place.install('acme', skill('acme'))
     os.remove(info / 'RECORD')
@@ -332,14 +338,15 @@ def test_what_is_too_large_or_damaged_in_an_archive_is_told(
 class OtherFinder(DistributionFinder):
     """Knows distributions in a place of its own."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kind: type[PathDistribution] = PathDistribution) -> None:
         self.path = path
+        self.kind = kind
 
     def find_spec(self, *_: Any, **__: Any) -> None:
         return None
 
     def find_distributions(self, context: DistributionFinder.Context = DistributionFinder.Context()) -> Iterable[Any]:  # noqa: B008
-        return [PathDistribution(info) for info in self.path.glob('*.dist-info')]
+        return [self.kind(info) for info in self.path.glob('*.dist-info')]
 
 
 def test_distributions_that_another_finder_knows_are_found(place: Site, monkeypatch: pytest.MonkeyPatch):
@@ -349,3 +356,23 @@ def test_distributions_that_another_finder_knows_are_found(place: Site, monkeypa
     assert metadata.version('acme') == '3'
     registry = PackageSkillsRegistry(packages=['acme'])
     assert [(skill.name, skill.source.version) for skill in registry.get_skills() if skill.source] == [('acme', '3')]
+
+
+class StrictDistribution(PathDistribution):
+    """Metadata of the `importlib_metadata` on PyPI, which raises where that of the standard library has `None`."""
+
+    @property
+    def name(self) -> str:
+        if self.read_text('METADATA') is None:
+            raise FileNotFoundError('METADATA')
+        return super().name
+
+
+@pytest.mark.parametrize('kind', [PathDistribution, StrictDistribution])
+def test_what_is_left_of_a_distribution_that_another_finder_knows_is_passed_over(
+    place: Site, monkeypatch: pytest.MonkeyPatch, kind: type[PathDistribution]
+):
+    place.install('acme', skill('acme'))
+    write(place.path, {'~cme-1.dist-info/INSTALLER': 'pip\n'})  # what a removal that was cut short leaves
+    monkeypatch.setattr(sys, 'meta_path', [*sys.meta_path, OtherFinder(place.path, kind)])
+    assert [skill.name for skill in PackageSkillsRegistry(packages=['acme']).get_skills()] == ['acme']

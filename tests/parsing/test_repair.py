@@ -110,6 +110,14 @@ def test_text_without_keys_cannot_be_repaired(source: str):
     assert repair(source) is None
 
 
+def test_an_item_of_a_list_that_is_repaired_is_told_by_the_key_above_it():
+    repaired = repair('name: a\ntags:\n# of mine\n- use: for: this\n- and: for: that\n')
+    assert repaired == Repaired(
+        {'name': 'a', 'tags': [{'use': 'for: this'}, {'and': 'for: that'}]},
+        ['tags'],
+    )
+
+
 def test_a_part_that_is_refused_is_not_repaired():
     with pytest.raises(RefusedYaml):
         repair('a: [}\nb: ' + '[' * 100)

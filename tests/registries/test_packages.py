@@ -562,6 +562,12 @@ def test_a_name_that_is_no_skill_name_is_made_one(place: Site):
     assert names(PackageSkillsRegistry(packages='all', path=[place.path])) == ['acme-stats-v2', 'acme-more']
 
 
+def test_an_entry_point_without_a_letter_does_not_hide_the_others(place: Site):
+    place.install('bad', {'__.py': '"""Does it."""\n'}, entry_points={'pyskills': {'_': '__'}})
+    place.install('acme-tools', skill('acme-tools'))
+    assert names(PackageSkillsRegistry(packages='all', path=[place.path])) == ['acme-tools', 'skill']
+
+
 def test_without_griffe_folders_work_and_modules_say_which_extra_is_missing(
     place: Site, monkeypatch: pytest.MonkeyPatch
 ):
@@ -601,6 +607,24 @@ both = [greeting, *(parting,)]
 def greet(name: str) -> str:
     return f'Hello {name}'
 
+
+@greeting.tool_plain
+def wave(times: int) -> str:
+    return 'o/ ' * times
+
+
+LICENSE = 'MIT'
+private = Skill(
+    'private',
+    'Is for people.',
+    'Ask.',
+    license=LICENSE,
+    metadata={'version': '2'},
+    disable_model_invocation=True,
+)
+by_settings = Skill('by-settings', 'Has a computed license.', 'x', license=LICENSE.lower())
+by_mapping = Skill('by-mapping', 'Has what a mapping says.', 'x', **{'user_invocable': False})
+by_source = Skill('by-source', 'Says where it is from.', 'x', license='MIT', source=None, late=False)
 
 def made():
     def content() -> str:
@@ -681,6 +705,46 @@ async def test_a_script_of_a_skill_in_a_package_runs(importable: Site):
     toolset = SkillsToolset(registries=[written(importable, 'greeting', trusted=True)])
     run = {'skill_name': 'greeting', 'script_name': 'greet', 'args': {'name': 'Ada'}}
     assert await call_tool(toolset, 'run_skill_script', **run) == (True, 'Hello Ada')
+
+
+@pytest.mark.parametrize('prefix', ['', 'a-'])
+async def test_a_typed_tool_of_a_skill_in_a_package_is_offered_once_it_is_loaded(importable: Site, prefix: str):
+    registry = written(importable, 'greeting', trusted=True)
+    toolset = SkillsToolset(registries=[registry.prefixed(prefix) if prefix else registry])
+    name = f'{prefix.replace("-", "_")}greeting__wave'
+    script = ScriptedModel(calls=[('load_skill', {'skill_name': f'{prefix}greeting'}), (name, {'times': 2})])
+    await Agent(script.model, toolsets=[toolset]).run('Go.')
+    assert [name in tools for tools in script.tools] == [False, True, True]
+    assert script.results[1:] == [(name, 'success', 'o/ o/ ')]
+
+
+async def test_the_typed_tools_of_a_skill_in_a_package_are_made_once(importable: Site):
+    toolset = SkillsToolset(registries=[written(importable, 'greeting', trusted=True)])
+    await toolset.load(tools=True)
+    skill = toolset.get_skill('greeting')
+    assert [tool.name for tool in skill.tools] == ['wave']
+    assert [tool.name for tool in skill.renamed('welcome').tools] == ['wave']
+    made = toolset.use.typed.known(skill)
+    assert made is not None
+    assert list(made.tools) == ['greeting__wave']
+
+
+def test_what_the_source_says_of_a_skill_counts_before_it_is_imported(importable: Site):
+    (skill,) = written(importable, 'private', trusted=True).get_skills()
+    assert 'acme.skills_of_ours' not in sys.modules
+    assert (skill.license, skill.metadata, skill.disable_model_invocation) == ('MIT', {'version': '2'}, True)
+
+
+@pytest.mark.parametrize(
+    ('attribute', 'license', 'user_invocable'),
+    [('by_settings', 'mit', True), ('by_mapping', None, False), ('by_source', 'MIT', True)],
+)
+def test_a_skill_of_which_the_source_does_not_tell_all_is_imported_to_list_it(
+    importable: Site, attribute: str, license: str | None, user_invocable: bool
+):
+    (skill,) = written(importable, attribute, trusted=True).get_skills()
+    assert 'acme.skills_of_ours' in sys.modules
+    assert (skill.license, skill.user_invocable) == (license, user_invocable)
 
 
 @pytest.mark.parametrize('attribute', ['greeting', 'computed'])
