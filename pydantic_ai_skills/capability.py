@@ -302,10 +302,10 @@ class SkillsCapability(AbstractCapability[DepsT]):
         self, ctx: RunContext[DepsT], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Load the skills that a person invoked, and tell of those that history processing took away."""
-        # What has been found since the run began is no capability of it.
-        waiting = ctx.capabilities.keys() - ctx.active_capability_ids
         for skill in self.toolset.loaded_skills(ctx):
-            if self.toolset.library.is_deferred(skill) and skill.name in waiting:
+            # What has been found since the run began is no capability of it.
+            is_waiting = skill.name in ctx.capabilities and skill.name not in ctx.active_capability_ids
+            if is_waiting and self.toolset.library.is_deferred(skill):
                 ctx.load_capability(skill.name)
         note = self.toolset.conversation.lost(ctx, request_context.messages)
         if note is not None and not is_told(note, request_context.messages):

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic_ai_skills.files import LOOK_AGAIN_S, PATIENCE_S
 from pydantic_ai_skills.places import StandardPlace, Trust, standard_places
 from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.scan import Place, Scan, ScanSettings, collect
+from pydantic_ai_skills.scan import Scan
+from pydantic_ai_skills.scanned import Place, ScanSettings, collect
 from pydantic_ai_skills.types import FoundSkills, Skill
 from pydantic_ai_skills.user_cache import expand_home
 

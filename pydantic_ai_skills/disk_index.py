@@ -28,7 +28,7 @@ from pydantic_ai_skills.folder import FolderSkill
 from pydantic_ai_skills.parsing.manifest import restore_tools
 from pydantic_ai_skills.parsing.rules import problem
 from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.scan import SKILL_FILE, OddPlace, Place, ScanSettings
+from pydantic_ai_skills.scanned import SKILL_FILE, OddPlace, Place, ScanSettings
 from pydantic_ai_skills.user_cache import default_cache_dir, expand_home
 
 __all__ = ('DiskIndex',)

@@ -16,7 +16,8 @@ from pydantic_ai_skills.files import MAX_RESOURCE_BYTES
 from pydantic_ai_skills.folder import MAX_SKILL_BYTES, is_skipped_folder
 from pydantic_ai_skills.parsing import check_text, parse_head
 from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.scan import NESTED_FOLDER, PLUGIN_FOLDERS, SKILL_FILE
+from pydantic_ai_skills.scan import NESTED_FOLDER, PLUGIN_FOLDERS
+from pydantic_ai_skills.scanned import SKILL_FILE
 
 __all__ = ('PlainSkills', 'UnusualFolder', 'read_file')
 

@@ -179,8 +179,7 @@ class SkillsProject:
             with suppress(SandboxUnavailableError):
                 executor = self.executor(sandbox=True)
         registries: list[SkillRegistry] = [
-            self._named(source, self.registry(source, offline=offline, script_executor=executor))
-            for source in self.sources
+            source.named(self.registry(source, offline=offline, script_executor=executor)) for source in self.sources
         ]
         if packages:
             from pydantic_ai_skills.registries.packages import PackageSkillsRegistry
@@ -188,10 +187,6 @@ class SkillsProject:
             trusted = self.settings.trusted_packages
             registries.append(PackageSkillsRegistry(packages=packages, trusted=trusted, script_executor=executor))
         return registries
-
-    @staticmethod
-    def _named(source: ProjectSource, registry: SkillRegistry) -> SkillRegistry:
-        return registry.prefixed(source.prefix) if source.prefix else registry
 
     def executor(
         self, *, sandbox: bool, timeout: float | None = None, work_root: str | Path | None = None
@@ -308,7 +303,7 @@ class SkillsProject:
             SkillValidationError: It is not one that can be used, or the file cannot be edited.
         """
         registry = self.registry(source, locked=False, progress=progress)
-        named = self._named(source, registry)
+        named = source.named(registry)
         found = _fetched(named)
         if not found.skills:
             why = ' '.join(problem.message for problem in found.problems[:3])
@@ -351,7 +346,7 @@ class SkillsProject:
         with self._writing():
             registry.lock(self.lock_file)
             self._prune()
-        return self._named(source, registry)
+        return source.named(registry)
 
     def _relatives(self, source: ProjectSource) -> list[ProjectSource]:
         return [

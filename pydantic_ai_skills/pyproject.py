@@ -10,13 +10,16 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pydantic_ai_skills.exceptions import SkillValidationError
 from pydantic_ai_skills.execution.policy import ScriptDecision
 from pydantic_ai_skills.registries.lock import quote
+
+if TYPE_CHECKING:
+    from pydantic_ai_skills.registries.base import SkillRegistry
 
 __all__ = (
     'ProjectSettings',
@@ -82,6 +85,10 @@ class ProjectSource(_Settings):
     def fields(self) -> dict[str, Any]:
         """What the file has to say about it."""
         return self.model_dump(mode='json', by_alias=True, exclude_defaults=True)
+
+    def named(self, registry: SkillRegistry) -> SkillRegistry:
+        """Its registry, with the names that its skills have here."""
+        return registry.prefixed(self.prefix) if self.prefix else registry
 
     @property
     def is_local(self) -> bool:

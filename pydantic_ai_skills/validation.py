@@ -16,7 +16,8 @@ from pydantic_ai_skills.parsing import check_text
 from pydantic_ai_skills.parsing.mending import mend
 from pydantic_ai_skills.plain import PlainSkills, UnusualFolder, read_file
 from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.scan import MAX_SCAN_DEPTH, SKILL_FILE
+from pydantic_ai_skills.scan import MAX_SCAN_DEPTH
+from pydantic_ai_skills.scanned import SKILL_FILE
 from pydantic_ai_skills.types import Skill
 from pydantic_ai_skills.user_cache import expand_home
 

@@ -132,7 +132,7 @@ def _fetch(project: SkillsProject, source: ProjectSource, progress: Any, *, froz
     here = _here(project, source)
     if not _is_bad(here):
         return here
-    fetched = _found(source, project.registry(source, progress=progress))
+    fetched = source.named(project.registry(source, progress=progress)).find()
     # That a ref has moved on is no problem for who wants what was locked, and is not told by what is here.
     here = _here(project, source)
     return fetched if _is_bad(here) else here
@@ -269,12 +269,7 @@ def _here(project: SkillsProject, source: ProjectSource) -> FoundSkills:
         SkillRegistryError: There is a lock file, and it cannot be read.
     """
     project.is_locked(source)
-    return _found(source, project.registry(source, offline=True))
-
-
-def _found(source: ProjectSource, registry: GitSkillsRegistry) -> FoundSkills:
-    """What a registry has, under the names that it has in the project."""
-    return (registry.prefixed(source.prefix) if source.prefix else registry).find()
+    return source.named(project.registry(source, offline=True)).find()
 
 
 def _names(found: FoundSkills) -> list[str]:

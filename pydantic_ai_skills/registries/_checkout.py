@@ -150,11 +150,10 @@ class GitSource:
 
     def _place(self, entry: Entry, failures: list[str], moved: str | None) -> Checkout:
         failure = ' '.join(dict.fromkeys(failures)) or None
-        if self.target is None or entry.root == self.target.path:
-            placed = self.target is not None
-            return Checkout(entry=entry, root=entry.root, failure=failure, moved=moved, is_placed=placed)
+        if self.target is None:
+            return Checkout(entry=entry, root=entry.root, failure=failure, moved=moved)
         try:
-            edited = self.target.publish(entry)
+            edited = [] if entry.root == self.target.path else self.target.publish(entry)
         except OSError as error:
             raise SkillRegistryError(_reason(error)) from None
         return Checkout(
