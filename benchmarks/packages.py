@@ -8,7 +8,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 from pydantic_ai_skills import PackageSkillsRegistry
-from tests.installed.sites import STATS, Site, skill
+from tests.registries.packages.sites import STATS, Site, skill
 
 from .figure import Figure, best_of
 

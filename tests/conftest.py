@@ -15,7 +15,7 @@ from blockbuster import BlockBusterFunction, blockbuster_ctx
 from hypothesis import settings
 from pydantic_ai import models
 
-from tests.installed.sites import Site
+from tests.registries.packages.sites import Site
 
 models.ALLOW_MODEL_REQUESTS = False
 

@@ -24,7 +24,7 @@ def main() -> None:
             f"{PROGRAM}: {' and '.join(missing)} needed for the command line: pip install 'pydantic-ai-skills[cli]'\n"
         )
         sys.exit(2)
-    from pydantic_ai_skills.cli.app import app
+    from .app import app
 
     # What it logs is told by the commands, with care for the terminal.
     logging.getLogger('pydantic_ai_skills').addHandler(logging.NullHandler())

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pydantic_ai_skills.cli.output import Failure
+from .output import Failure
 
 __all__ = ('Address', 'Protocol', 'parse_source')
 

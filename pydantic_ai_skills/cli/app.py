@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from pydantic_ai_skills.cli.chat import chat
-from pydantic_ai_skills.cli.doctor import doctor
-from pydantic_ai_skills.cli.listing import list_skills, search, show
-from pydantic_ai_skills.cli.new import new
-from pydantic_ai_skills.cli.prompt import prompt
-from pydantic_ai_skills.cli.remote import add, lock, outdated, remove, sync
-from pydantic_ai_skills.cli.run import run
-from pydantic_ai_skills.cli.validate import validate
+from .chat import chat
+from .doctor import doctor
+from .listing import list_skills, search, show
+from .new import new
+from .prompt import prompt
+from .remote import add, lock, outdated, remove, sync
+from .run import run
+from .validate import validate
 
 __all__ = ('app',)
 

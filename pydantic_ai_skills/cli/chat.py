@@ -15,19 +15,10 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, TextPart, ToolCallP
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 
-from pydantic_ai_skills.cli.offline import HELP, offline_model
-from pydantic_ai_skills.cli.options import (
-    DONE,
-    FAILED,
-    DirectoryOption,
-    JsonOption,
-    PackagesOption,
-    StandardOption,
-    command,
-    open_toolset,
-)
-from pydantic_ai_skills.cli.output import Failure, Output
-from pydantic_ai_skills.cli.run import ask, told
+from .offline import HELP, offline_model
+from .options import DONE, FAILED, DirectoryOption, JsonOption, PackagesOption, StandardOption, command, open_toolset
+from .output import Failure, Output
+from .run import ask, told
 
 __all__ = ('chat',)
 

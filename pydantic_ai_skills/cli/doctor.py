@@ -21,8 +21,9 @@ from pydantic_ai_skills import (
     SkillsDirectory,
     SkillsProject,
 )
-from pydantic_ai_skills.cli.options import DONE, JsonOption, command
-from pydantic_ai_skills.cli.output import Output, counted, place
+
+from .options import DONE, JsonOption, command
+from .output import Output, counted, place
 
 __all__ = ('doctor',)
 

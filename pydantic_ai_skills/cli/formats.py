@@ -10,7 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from pydantic_ai_skills import SkillProblem, skill_rules
-from pydantic_ai_skills.cli.output import safe
+
+from .output import safe
 
 __all__ = ('as_github', 'as_sarif')
 

@@ -18,7 +18,8 @@ from pydantic_ai_skills import (
     SkillsToolset,
     estimate_tokens,
 )
-from pydantic_ai_skills.cli.options import (
+
+from .options import (
     DONE,
     FOUND_SOMETHING,
     DirectoryOption,
@@ -32,7 +33,7 @@ from pydantic_ai_skills.cli.options import (
     look_at_toolset,
     source_of,
 )
-from pydantic_ai_skills.cli.output import Failure, Output, counted, place
+from .output import Failure, Output, counted, place
 
 __all__ = ('list_skills', 'problem_data', 'search', 'show')
 

@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 
 from pydantic_ai_skills import SkillsProject, normalize_skill_name, validate_skills
-from pydantic_ai_skills.cli.options import DONE, JsonOption, command
-from pydantic_ai_skills.cli.output import Failure, Output, place
+
+from .options import DONE, JsonOption, command
+from .output import Failure, Output, place
 
 __all__ = ('new',)
 

@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from pydantic_ai_skills.cli.run import told
+from .run import told
 
 __all__ = ('HELP', 'offline_model')
 

@@ -26,7 +26,8 @@ from pydantic_ai_skills import (
     SkillsToolset,
     SkillValidationError,
 )
-from pydantic_ai_skills.cli.output import Failure, Output, place
+
+from .output import Failure, Output, place
 
 __all__ = (
     'DONE',

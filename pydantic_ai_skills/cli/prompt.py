@@ -16,7 +16,8 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from pydantic_ai_skills import SkillError, SkillsProject, SkillsToolset, estimate_tokens
-from pydantic_ai_skills.cli.options import (
+
+from .options import (
     DONE,
     DirectoryOption,
     JsonOption,
@@ -27,7 +28,7 @@ from pydantic_ai_skills.cli.options import (
     find_skill,
     look_at_toolset,
 )
-from pydantic_ai_skills.cli.output import Output
+from .output import Output
 
 __all__ = ('prompt',)
 

@@ -9,18 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from pydantic_ai_skills import (
-    GitSkillsRegistry,
-    ProjectSource,
-    SkillProblem,
-    SkillRegistryError,
-    SkillsProject,
-)
-from pydantic_ai_skills.cli.address import Protocol, parse_source
-from pydantic_ai_skills.cli.listing import problem_data
-from pydantic_ai_skills.cli.options import DONE, FAILED, FOUND_SOMETHING, JsonOption, command, hint_for
-from pydantic_ai_skills.cli.output import Failure, Output, place
+from pydantic_ai_skills import GitSkillsRegistry, ProjectSource, SkillProblem, SkillRegistryError, SkillsProject
 from pydantic_ai_skills.types import FoundSkills
+
+from .address import Protocol, parse_source
+from .listing import problem_data
+from .options import DONE, FAILED, FOUND_SOMETHING, JsonOption, command, hint_for
+from .output import Failure, Output, place
 
 __all__ = ('add', 'lock', 'outdated', 'remove', 'sync')
 

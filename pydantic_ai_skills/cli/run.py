@@ -26,7 +26,8 @@ from pydantic_ai_skills import (
     SkillScriptExecutionError,
     SkillsProject,
 )
-from pydantic_ai_skills.cli.options import (
+
+from .options import (
     DONE,
     FOUND_SOMETHING,
     MISUSE,
@@ -40,7 +41,7 @@ from pydantic_ai_skills.cli.options import (
     look_at_toolset,
     open_toolset,
 )
-from pydantic_ai_skills.cli.output import Failure, Output, safe
+from .output import Failure, Output, safe
 
 __all__ = ('ask', 'run', 'told')
 

@@ -9,10 +9,11 @@ from typing import Annotated, Literal
 import typer
 
 from pydantic_ai_skills import SkillProblem, SkillsProject, ValidationReport, fix_problems, validate_skills
-from pydantic_ai_skills.cli.formats import as_github, as_sarif
-from pydantic_ai_skills.cli.listing import problem_data
-from pydantic_ai_skills.cli.options import DONE, FOUND_SOMETHING, JsonOption, command
-from pydantic_ai_skills.cli.output import Failure, Output, counted, place
+
+from .formats import as_github, as_sarif
+from .listing import problem_data
+from .options import DONE, FOUND_SOMETHING, JsonOption, command
+from .output import Failure, Output, counted, place
 
 __all__ = ('validate',)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic_ai_skills.lazy import import_lazily
+from pydantic_ai_skills._lazy import import_lazily
 
 from .base import (
     CallableSkillScriptExecutor,
@@ -14,14 +14,14 @@ from .base import (
     SkillScriptTimeoutError,
 )
 from .policy import ScriptDecision, ScriptPolicy
-from .workfolder import ScriptFile
+from .work_dir import ScriptFile
 
 if TYPE_CHECKING:
     from .approval import ScriptCall, describe_call
+    from .bubblewrap.executor import BubblewrapSkillScriptExecutor
     from .limits import ScriptLimits
     from .local import LocalSkillScriptExecutor
-    from .paths import PathPolicy
-    from .sandbox import BubblewrapSkillScriptExecutor
+    from .path_policy import PathPolicy
     from .workspace import WorkspaceSkillScriptExecutor
 
 __all__ = (
@@ -45,9 +45,9 @@ __all__ = (
 __getattr__ = import_lazily(
     __name__,
     {
-        'BubblewrapSkillScriptExecutor': f'{__name__}.sandbox',
+        'BubblewrapSkillScriptExecutor': f'{__name__}.bubblewrap',
         'LocalSkillScriptExecutor': f'{__name__}.local',
-        'PathPolicy': f'{__name__}.paths',
+        'PathPolicy': f'{__name__}.path_policy',
         'ScriptCall': f'{__name__}.approval',
         'ScriptLimits': f'{__name__}.limits',
         'WorkspaceSkillScriptExecutor': f'{__name__}.workspace',

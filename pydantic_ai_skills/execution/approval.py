@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from anyio import to_thread
 
 from .arguments import build_arguments
-from .digest import read_file, take_snapshot
+from .snapshot import read_file, take_snapshot
 
 if TYPE_CHECKING:
-    from pydantic_ai_skills.types import SkillScript
+    from pydantic_ai_skills.types.skill import SkillScript
 
 __all__ = ('ScriptCall', 'describe_call')
 

@@ -23,9 +23,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
+from pydantic_core import from_json
+
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
-__all__ = ('POSITIONAL_KEY', 'STDIN_KEY', 'ScriptArguments', 'build_arguments')
+__all__ = ('POSITIONAL_KEY', 'STDIN_KEY', 'ScriptArguments', 'as_mapping', 'build_arguments')
 
 POSITIONAL_KEY = '_'
 """The key whose value is passed as positional arguments."""
@@ -240,3 +242,10 @@ def _kind(value: Any) -> str:
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f'{text[:57]}…'
+
+
+def as_mapping(args: object) -> object:
+    """Arguments as the model may write them: nothing, an object, or a string that holds one of them."""
+    if isinstance(args, str):
+        args = from_json(args) if args.strip() else None
+    return {} if args is None else args

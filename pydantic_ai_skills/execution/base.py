@@ -14,10 +14,10 @@ from anyio import to_thread
 
 from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError
 
-from .workfolder import MAX_READ_BYTES, ScriptFile, read_work_file
+from .work_dir import MAX_READ_BYTES, ScriptFile, read_work_file
 
 if TYPE_CHECKING:
-    from pydantic_ai_skills.types import SkillScript
+    from pydantic_ai_skills.types.skill import SkillScript
 
 __all__ = (
     'CallableSkillScriptExecutor',

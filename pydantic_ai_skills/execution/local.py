@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .jobs import Job
 from .limits import can_watch, limits_prefix
 from .process import Command
 from .subprocesses import Launch, SubprocessSkillScriptExecutor
 from .watchdog import Watchdog
+from .worker import Job
 
 __all__ = ('LocalSkillScriptExecutor',)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from pydantic_ai_skills.exceptions import SkillValidationError
 
 if TYPE_CHECKING:
-    from pydantic_ai_skills.types import Skill, SkillScript
+    from pydantic_ai_skills.types.skill import Skill, SkillScript
 
 __all__ = ('ScriptDecision', 'ScriptPolicy', 'check_policy', 'decide', 'default_decision', 'denial', 'is_sandbox')
 

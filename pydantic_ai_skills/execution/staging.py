@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import anyio
 from pydantic_ai.workspaces import Workspace
 
-from .digest import FolderSnapshot
+from .snapshot import FolderSnapshot
 
 __all__ = ('COMPLETE', 'Stage')
 

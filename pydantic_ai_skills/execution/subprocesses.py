@@ -17,12 +17,12 @@ from .base import ScriptResult
 from .cgroup import ControlGroup, control_groups
 from .environment import EnvValues, ScriptEnvironment, SkillEnv, inherited_variables
 from .interpreters import find_interpreter
-from .jobs import Job, run_job
 from .limits import ScriptLimits, most_tasks, unenforced_limits, watched_limits
-from .workfolder import keep_work_folder, make_work_folder, remove_folder
+from .work_dir import keep_work_folder, make_work_folder, remove_folder
+from .worker import Job, run_job
 
 if TYPE_CHECKING:
-    from pydantic_ai_skills.types import SkillScript
+    from pydantic_ai_skills.types.skill import SkillScript
 
 __all__ = ('Launch', 'SubprocessOptions', 'SubprocessSkillScriptExecutor')
 

@@ -15,7 +15,7 @@ from .limits import ScriptLimits
 from .policy import is_sandbox
 
 if TYPE_CHECKING:
-    from pydantic_ai_skills.types import SkillScript
+    from pydantic_ai_skills.types.skill import SkillScript
 
 __all__ = ('with_timeout',)
 

@@ -24,14 +24,14 @@ from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 from .arguments import build_arguments
 from .base import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
 from .capture import StreamCapture, fit_output
-from .digest import FolderSnapshot, read_file, take_snapshot
 from .environment import EnvValues, ScriptEnvironment, SkillEnv
 from .interpreters import Interpreter, interpreters_for, needs
 from .limits import ScriptLimits
+from .snapshot import FolderSnapshot, read_file, take_snapshot
 from .staging import COMPLETE, Stage
 
 if TYPE_CHECKING:
-    from pydantic_ai_skills.types import SkillScript
+    from pydantic_ai_skills.types.skill import SkillScript
 
 __all__ = ('WorkspaceSkillScriptExecutor',)
 

@@ -6,7 +6,7 @@ import codecs
 import re
 from typing import NamedTuple
 
-from .fast import read_simple
+from .fast_path import read_simple
 from .findings import Finding, RefusedYaml, UnreadableYaml, Value, shown
 
 __all__ = ('MAX_FRONTMATTER_BYTES', 'Frontmatter', 'Split', 'read_frontmatter', 'split')
@@ -142,7 +142,7 @@ def _read(source: str) -> Frontmatter | Finding:
         if not value:
             return Frontmatter({}, findings)
         error = UnreadableYaml('it is a list or plain text', 1)
-    from .repair import repair  # few skills need it
+    from .yaml_repair import repair  # few skills need it
 
     repaired = repair(source)
     if repaired is None:

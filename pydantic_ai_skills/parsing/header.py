@@ -22,7 +22,7 @@ from .rules import (
 )
 
 if TYPE_CHECKING:
-    from .manifest import ToolSpec
+    from .tool_specs import ToolSpec
 
 __all__ = ('SkillHeader', 'read_header', 'simple_header')
 
@@ -253,7 +253,7 @@ def _tools(unread: _Unread, name: str) -> tuple[ToolSpec, ...]:
     # Other programs list names here, or say true or false to them; that stays in the metadata.
     if not isinstance(value, dict) or not any(isinstance(tool, dict) for tool in value.values()):
         return ()
-    from .manifest import read_tools  # few skills declare tools
+    from .tool_specs import read_tools  # few skills declare tools
 
     del unread.fields['tools']
     tools, findings = read_tools(value, skill=name)

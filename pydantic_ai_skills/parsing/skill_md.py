@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pydantic_ai_skills.exceptions import SkillValidationError
 from pydantic_ai_skills.problems import SkillProblem
 
-from .fast import read_simple
+from .fast_path import read_simple
 from .findings import Finding
 from .frontmatter import MAX_FRONTMATTER_BYTES, Split, read_frontmatter, split
 from .header import SkillHeader, read_header, simple_header

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic_ai_skills.lazy import import_lazily
-from pydantic_ai_skills.registries.base import SkillRegistry
+from pydantic_ai_skills._lazy import import_lazily
+
+from .base import SkillRegistry
 
 if TYPE_CHECKING:
-    from pydantic_ai_skills.registries.cached import CachedRegistry
-    from pydantic_ai_skills.registries.combined import CombinedRegistry
-    from pydantic_ai_skills.registries.filtered import FilteredRegistry
-    from pydantic_ai_skills.registries.git import GitCloneOptions, GitProgress, GitSkillsRegistry
-    from pydantic_ai_skills.registries.packages import PackageSkillsRegistry, SkillPackage
-    from pydantic_ai_skills.registries.prefixed import PrefixedRegistry
-    from pydantic_ai_skills.registries.renamed import RenamedRegistry
-    from pydantic_ai_skills.registries.wrapper import WrapperRegistry
+    from .cached import CachedRegistry
+    from .combined import CombinedRegistry
+    from .filtered import FilteredRegistry
+    from .git.registry import GitCloneOptions, GitProgress, GitSkillsRegistry
+    from .packages.registry import PackageSkillsRegistry, SkillPackage
+    from .prefixed import PrefixedRegistry
+    from .renamed import RenamedRegistry
+    from .wrapper import WrapperRegistry
 
 __all__ = (
     'CachedRegistry',

@@ -14,13 +14,13 @@ import anyio.to_thread
 from pydantic_ai_skills.exceptions import SkillRegistryError
 from pydantic_ai_skills.parsing.rules import problem
 from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.types import FoundSkills, Skill, SkillProvenance
+from pydantic_ai_skills.types.skill import FoundSkills, Skill, SkillProvenance
 
 if TYPE_CHECKING:
-    from pydantic_ai_skills.registries.cached import CachedRegistry
-    from pydantic_ai_skills.registries.filtered import FilteredRegistry
-    from pydantic_ai_skills.registries.prefixed import PrefixedRegistry
-    from pydantic_ai_skills.registries.renamed import RenamedRegistry
+    from .cached import CachedRegistry
+    from .filtered import FilteredRegistry
+    from .prefixed import PrefixedRegistry
+    from .renamed import RenamedRegistry
 
 __all__ = ('LOCK_FILE', 'FindingRegistry', 'SkillRegistry', 'failed', 'guarded')
 
@@ -113,25 +113,25 @@ class SkillRegistry(ABC):
 
     def filtered(self, predicate: Callable[[Skill[Any]], bool]) -> FilteredRegistry:
         """A registry with those of its skills for which `predicate` is true."""
-        from pydantic_ai_skills.registries.filtered import FilteredRegistry
+        from .filtered import FilteredRegistry
 
         return FilteredRegistry(self, predicate)
 
     def prefixed(self, prefix: str) -> PrefixedRegistry:
         """A registry with its skills under names that begin with `prefix`, such as `'acme-'`."""
-        from pydantic_ai_skills.registries.prefixed import PrefixedRegistry
+        from .prefixed import PrefixedRegistry
 
         return PrefixedRegistry(self, prefix)
 
     def renamed(self, mapping: Mapping[str, str]) -> RenamedRegistry:
         """A registry with some of its skills under other names: `{new name: name it has}`, as for toolsets."""
-        from pydantic_ai_skills.registries.renamed import RenamedRegistry
+        from .renamed import RenamedRegistry
 
         return RenamedRegistry(self, mapping)
 
     def cached(self, ttl: float | timedelta | None = None) -> CachedRegistry:
         """A registry that asks this one again only when what it gave is older than `ttl` seconds; `None`: never."""
-        from pydantic_ai_skills.registries.cached import CachedRegistry
+        from .cached import CachedRegistry
 
         return CachedRegistry(self, ttl=ttl)
 
@@ -146,7 +146,7 @@ class SkillRegistry(ABC):
         Raises:
             SkillRegistryError: Its skills cannot be fetched, or the file is there and is no lock file.
         """
-        from pydantic_ai_skills.registries.lock import write_lock
+        from .lockfile import write_lock
 
         return write_lock(Path(path), self.get_skills())
 

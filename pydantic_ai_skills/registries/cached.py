@@ -6,9 +6,10 @@ import threading
 import time
 from datetime import timedelta
 
-from pydantic_ai_skills.registries.base import SkillRegistry
-from pydantic_ai_skills.registries.wrapper import WrapperRegistry
-from pydantic_ai_skills.types import FoundSkills
+from pydantic_ai_skills.types.skill import FoundSkills
+
+from .base import SkillRegistry
+from .wrapper import WrapperRegistry
 
 __all__ = ('CachedRegistry',)
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydantic_ai_skills.parsing.rules import problem
-from pydantic_ai_skills.registries.base import FindingRegistry, SkillRegistry, guarded
-from pydantic_ai_skills.types import FoundSkills, Skill
+from pydantic_ai_skills.types.skill import FoundSkills, Skill
+
+from .base import FindingRegistry, SkillRegistry, guarded
 
 __all__ = ('CombinedRegistry',)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pydantic_ai_skills.registries.base import SkillRegistry
-from pydantic_ai_skills.registries.wrapper import WrapperRegistry
-from pydantic_ai_skills.types import FoundSkills, Skill
+from pydantic_ai_skills.types.skill import FoundSkills, Skill
+
+from .base import SkillRegistry
+from .wrapper import WrapperRegistry
 
 __all__ = ('FilteredRegistry',)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic_ai_skills.registries.base import SkillRegistry
-from pydantic_ai_skills.registries.renamed import rename_all
-from pydantic_ai_skills.registries.wrapper import WrapperRegistry
-from pydantic_ai_skills.types import FoundSkills
+from pydantic_ai_skills.types.skill import FoundSkills
+
+from .base import SkillRegistry
+from .renamed import rename_all
+from .wrapper import WrapperRegistry
 
 __all__ = ('PrefixedRegistry',)
 

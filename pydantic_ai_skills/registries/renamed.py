@@ -8,9 +8,10 @@ from typing import Any
 from pydantic_ai_skills.exceptions import SkillValidationError
 from pydantic_ai_skills.parsing.rules import problem
 from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.registries.base import SkillRegistry
-from pydantic_ai_skills.registries.wrapper import WrapperRegistry
-from pydantic_ai_skills.types import FoundSkills, Skill
+from pydantic_ai_skills.types.skill import FoundSkills, Skill
+
+from .base import SkillRegistry
+from .wrapper import WrapperRegistry
 
 __all__ = ('RenamedRegistry', 'rename_all')
 

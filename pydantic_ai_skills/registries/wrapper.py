@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from pydantic_ai_skills.registries.base import FindingRegistry, SkillRegistry, guarded
-from pydantic_ai_skills.types import FoundSkills
+from pydantic_ai_skills.types.skill import FoundSkills
+
+from .base import FindingRegistry, SkillRegistry, guarded
 
 __all__ = ('WrapperRegistry',)
 

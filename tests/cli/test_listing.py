@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from pydantic_ai_skills.scan import HEAD_BYTES
+from pydantic_ai_skills.directory.scan import HEAD_BYTES
 from tests.cli.conftest import Cli
 from tests.folders import skill_md, write, write_skill
 from tests.registries.repositories import Repository

@@ -7,7 +7,7 @@ import pytest
 from pydantic_ai import Agent
 
 from pydantic_ai_skills import SkillsToolset, estimate_tokens
-from pydantic_ai_skills.scan import HEAD_BYTES
+from pydantic_ai_skills.directory.scan import HEAD_BYTES
 from tests.cli.conftest import Cli
 from tests.conversations import ScriptedModel
 from tests.folders import skill_md, write, write_skill

@@ -9,10 +9,10 @@ import pytest
 from dirty_equals import IsStr
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.execution import digest as digest_module
+from pydantic_ai_skills.execution import snapshot as digest_module
 from pydantic_ai_skills.execution.approval import describe_call
-from pydantic_ai_skills.execution.digest import read_file, take_snapshot
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
+from pydantic_ai_skills.execution.snapshot import read_file, take_snapshot
 from pydantic_ai_skills.types import SkillScript
 
 from .conftest import MakeScript

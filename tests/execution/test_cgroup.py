@@ -15,9 +15,9 @@ from anyio import to_thread
 from pydantic_ai_skills import ScriptLimits, SkillScriptExecutionError
 from pydantic_ai_skills.execution import cgroup
 from pydantic_ai_skills.execution.base import SkillScriptStoppedError
+from pydantic_ai_skills.execution.bubblewrap.executor import BubblewrapSkillScriptExecutor
 from pydantic_ai_skills.execution.cgroup import PREFIX, ControlGroup, control_groups, own_group
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
-from pydantic_ai_skills.execution.sandbox import BubblewrapSkillScriptExecutor
 
 from .conftest import MakeScript
 

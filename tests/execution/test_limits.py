@@ -16,12 +16,7 @@ import pytest
 
 from pydantic_ai_skills.execution import watchdog as watchdog_module
 from pydantic_ai_skills.execution.base import SkillScriptStoppedError
-from pydantic_ai_skills.execution.limits import (
-    MIB,
-    ScriptLimits,
-    apply_limits,
-    unenforced_limits,
-)
+from pydantic_ai_skills.execution.limits import MIB, ScriptLimits, apply_limits, unenforced_limits
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
 from pydantic_ai_skills.execution.watchdog import ProcessInfo, Watchdog, run_processes
 

@@ -19,9 +19,9 @@ from inline_snapshot import snapshot
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 from pydantic_ai_skills.execution import process as process_module
 from pydantic_ai_skills.execution.base import ScriptResult, SkillScriptTimeoutError
-from pydantic_ai_skills.execution.jobs import Job, run_job
 from pydantic_ai_skills.execution.limits import ScriptLimits
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
+from pydantic_ai_skills.execution.worker import Job, run_job
 from pydantic_ai_skills.types import SkillScript
 
 from .conftest import MakeScript, needs, write_wheel, zombies

@@ -10,8 +10,9 @@ import pytest
 from inline_snapshot import snapshot
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError, SkillValidationError
+from pydantic_ai_skills.execution.bubblewrap.executor import BubblewrapSkillScriptExecutor
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
-from pydantic_ai_skills.execution.paths import PathPolicy
+from pydantic_ai_skills.execution.path_policy import PathPolicy
 from pydantic_ai_skills.execution.policy import (
     ScriptDecision,
     check_policy,
@@ -20,7 +21,6 @@ from pydantic_ai_skills.execution.policy import (
     denial,
     is_sandbox,
 )
-from pydantic_ai_skills.execution.sandbox import BubblewrapSkillScriptExecutor
 from pydantic_ai_skills.execution.workspace import WorkspaceSkillScriptExecutor
 from pydantic_ai_skills.types import Skill, SkillScript
 

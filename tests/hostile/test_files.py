@@ -169,7 +169,7 @@ async def everything_sent(toolset: SkillsToolset[None], names: list[str]) -> str
 async def test_10_links_lead_nowhere(
     tmp_path: Path, scoreboard: Scoreboard, monkeypatch: pytest.MonkeyPatch, walks_descriptors: bool
 ) -> None:
-    monkeypatch.setattr('pydantic_ai_skills.files.WALKS_DESCRIPTORS', walks_descriptors)
+    monkeypatch.setattr('pydantic_ai_skills.filesystem.safe_open.WALKS_DESCRIPTORS', walks_descriptors)
     outside = write(tmp_path / 'outside', {'secret.txt': SECRET, 'secret.py': f'print("{SECRET}")'})
     write_skill(outside / 'skill', f'Description {SECRET}.', f'Body {SECRET}.', {'a.md': SECRET})
     root = tmp_path / 'skills'

@@ -22,10 +22,10 @@ from anyio import to_thread
 from pydantic_ai_skills.exceptions import SandboxUnavailableError
 from pydantic_ai_skills.execution.approval import describe_call
 from pydantic_ai_skills.execution.base import ScriptResult, SkillScriptStoppedError
+from pydantic_ai_skills.execution.bubblewrap.executor import BubblewrapSkillScriptExecutor
 from pydantic_ai_skills.execution.cgroup import control_groups
 from pydantic_ai_skills.execution.limits import MIB, ScriptLimits
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
-from pydantic_ai_skills.execution.sandbox import BubblewrapSkillScriptExecutor
 from pydantic_ai_skills.types import SkillScript
 from tests.execution.conftest import write_script
 
@@ -231,7 +231,7 @@ STUBS = {
 def test_23_a_missing_or_broken_sandbox_fails_closed(
     tmp_path: Path, scoreboard: Scoreboard, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr('pydantic_ai_skills.execution.sandbox.PROBE_SECONDS', 1)
+    monkeypatch.setattr('pydantic_ai_skills.execution.bubblewrap.executor.PROBE_SECONDS', 1)
     stub = tmp_path / 'bwrap'
     if (source := STUBS[kind]) is not None:
         stub.write_text(f'#!/bin/sh\n{source}')

@@ -19,8 +19,8 @@ from anyio import to_thread
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 from pydantic_ai_skills.execution.base import SkillScriptTimeoutError
+from pydantic_ai_skills.execution.bubblewrap.executor import BubblewrapSkillScriptExecutor
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
-from pydantic_ai_skills.execution.sandbox import BubblewrapSkillScriptExecutor
 from pydantic_ai_skills.execution.subprocesses import SubprocessSkillScriptExecutor
 from tests.execution.conftest import write_script, zombies
 

@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pydantic_ai_skills.parsing.findings import Finding, Value
-from pydantic_ai_skills.parsing.frontmatter import (
-    MAX_FRONTMATTER_BYTES,
-    Frontmatter,
-    Split,
-    read_frontmatter,
-    split,
-)
+from pydantic_ai_skills.parsing.frontmatter import MAX_FRONTMATTER_BYTES, Frontmatter, Split, read_frontmatter, split
 
 from .strategies import WILD
 

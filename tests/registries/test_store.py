@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from pydantic_ai_skills import SkillRegistryError, SkillValidationError
-from pydantic_ai_skills.registries import _locks, _store
-from pydantic_ai_skills.registries._locks import LockFile, only_one
-from pydantic_ai_skills.registries._manifest import WRITTEN_AT, FileSink, Manifest, blob_hash
-from pydantic_ai_skills.registries._store import SourceStore, default_cache_dir, prune
+from pydantic_ai_skills.filesystem import locks as _locks
+from pydantic_ai_skills.filesystem.locks import LockFile, only_one
+from pydantic_ai_skills.registries import store as _store
+from pydantic_ai_skills.registries.git.manifest import WRITTEN_AT, FileSink, Manifest, blob_hash
+from pydantic_ai_skills.registries.store import SourceStore, default_cache_dir, prune
 from tests.registries.repositories import Registries
 
 COMMITS = [digit * 40 for digit in '0123456789']
@@ -168,7 +169,7 @@ class TestEntries:
 
     def test_a_manifest_of_another_version_is_none(self, store: SourceStore, monkeypatch: pytest.MonkeyPatch):
         fill(store, COMMITS[0])
-        monkeypatch.setattr('pydantic_ai_skills.registries._manifest.VERSION', 2)
+        monkeypatch.setattr('pydantic_ai_skills.registries.git.manifest.VERSION', 2)
         assert store.open(COMMITS[0]) is None
 
     def test_two_that_build_the_same_without_a_lock_are_both_right(

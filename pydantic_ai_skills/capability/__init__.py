@@ -1,0 +1,5 @@
+"""Skills as a pydantic-ai capability."""
+
+from .capability import SkillsCapability
+
+__all__ = ('SkillsCapability',)

@@ -1,0 +1,173 @@
+"""Full-text search over skills, with SQLite in memory.
+
+Everything that grows with the number of skills happens inside SQLite, in few calls: Python is free meanwhile, so that
+an event loop in another thread goes on.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Any, cast
+
+from pydantic_ai_skills.exceptions import SkillError
+from pydantic_ai_skills.parsing.rules import MAX_NAME_LENGTH
+from pydantic_ai_skills.types.skill import Skill
+
+from .vocabulary import Vocabulary, normalize, words_of
+
+__all__ = ('FullTextRanker',)
+
+MAX_QUERY_WORDS = 24
+"""How many words of a query are looked for."""
+
+MAX_INDEXED_CHARS = 2_000
+"""How much of a skill's description, tags or headings is searched."""
+
+MAX_RANKED = 2_000
+"""About how many skills one query ranks: those with its rarest words. Frequent words then only add to the rank."""
+
+MAX_COMPARED = 50
+"""How many names are compared with one that does not exist."""
+
+_SCHEMA = """
+CREATE TABLE skills (id INTEGER PRIMARY KEY, name TEXT UNIQUE, words, tags, description, headings);
+CREATE VIRTUAL TABLE texts USING fts5(
+    words, tags, description, headings, content='skills', content_rowid='id', tokenize='unicode61'
+);
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab(texts, row);
+"""
+
+_IS_EMPTY = 'SELECT NOT EXISTS (SELECT 1 FROM skills)'
+_KEEP = 'INSERT INTO skills(name, words, tags, description, headings) VALUES (?, ?, ?, ?, ?)'
+_DROP = 'DELETE FROM skills WHERE name = ?'
+_INDEX_ALL = "INSERT INTO texts(texts) VALUES ('rebuild')"
+_INDEX = """
+INSERT INTO texts(rowid, words, tags, description, headings)
+SELECT id, words, tags, description, headings FROM skills WHERE name = ?
+"""
+_FORGET = """
+INSERT INTO texts(texts, rowid, words, tags, description, headings)
+SELECT 'delete', id, words, tags, description, headings FROM skills WHERE name = ?
+"""
+# One row for everything, because each row is a turn for the interpreter. Names hold no blanks.
+_WORDS = "SELECT group_concat(term || ' ' || doc, char(10)) FROM vocabulary"
+_RANK = """
+SELECT group_concat(name, ' ') FROM (
+    SELECT skills.name FROM texts JOIN skills ON skills.id = texts.rowid
+    WHERE texts MATCH ? ORDER BY round(bm25(texts, 8.0, 4.0, 2.0, 1.0), 6), skills.name LIMIT ?
+)
+"""
+
+_NOT_TOLD = frozenset(
+    words_of(
+        'a about an and any are as at be by can could do does for from get give have help how i in into is it its like '
+        'make me my need of on or our please should so some something that the their them there these this to us use '
+        'used using want was we what when where which who will with would you your skill skills',
+        most=100,
+    )
+)
+"""Words of a request that do not tell what it is about."""
+
+
+class FullTextRanker:
+    """Finds skills by the words of their names, tags, descriptions and headings.
+
+    Other forms of a word, beginnings of words and mistyped words are found too. It is safe to use from several threads.
+    """
+
+    def __init__(self) -> None:
+        """Make an empty index in memory.
+
+        Raises:
+            SkillError: This Python's SQLite was built without full-text search.
+        """
+        self._lock = threading.Lock()
+        self._database = sqlite3.connect(':memory:', check_same_thread=False, isolation_level=None)
+        self._vocabulary = Vocabulary()
+        try:
+            self._database.executescript(_SCHEMA)
+        except sqlite3.OperationalError as error:
+            raise SkillError(f'Skills cannot be searched: SQLite here has no FTS5 ({error}).') from error
+
+    def update(self, changed: Sequence[Skill[Any]], removed: Collection[str]) -> None:
+        """Take in skills that are new or have changed, and forget others by name."""
+        # As a whole or not at all: what fails is rolled back.
+        with self._lock, self._database as database:
+            database.execute('BEGIN')
+            ((was_empty,),) = database.execute(_IS_EMPTY)
+            gone = [(name,) for name in (*removed, *(() if was_empty else (skill.name for skill in changed)))]
+            database.executemany(_FORGET, gone)
+            database.executemany(_DROP, gone)
+            database.executemany(_KEEP, map(_row, changed))
+            if was_empty:
+                database.execute(_INDEX_ALL)
+            else:
+                database.executemany(_INDEX, [(skill.name,) for skill in changed])
+            self._vocabulary = Vocabulary(self._counted_words())
+
+    def rank(self, query: str, limit: int) -> Sequence[str]:
+        """The names of the skills that fit a query, best first, at most `limit`."""
+        with self._lock:
+            words = self._words_of(query)
+            expression = self._expression([word for word in words if word not in _NOT_TOLD] or words)
+            return self._names(expression, limit) if expression else []
+
+    def close_to(self, name: str) -> Sequence[str]:
+        """The names of the skills whose names have a word of a name that does not exist, the most similar first."""
+        with self._lock:
+            expression = self._expression(self._words_of(name))
+            names = self._names(f'words : ({expression})', MAX_COMPARED) if expression else []
+        matcher = SequenceMatcher(b=name.lower()[:MAX_NAME_LENGTH], autojunk=False)
+        return sorted(names, key=lambda other: -_similarity(matcher, other))
+
+    def _words_of(self, query: str) -> list[str]:
+        return words_of(query, MAX_QUERY_WORDS, is_known=self._vocabulary.knows)
+
+    def _names(self, expression: str, limit: int) -> list[str]:
+        ((names,),) = self._database.execute(_RANK, (expression, limit))
+        return names.split(' ') if names else []
+
+    def _counted_words(self) -> Iterator[tuple[str, int]]:
+        ((text,),) = self._database.execute(_WORDS)
+        for line in (text or '').splitlines():
+            word, _, count = line.rpartition(' ')
+            yield word, int(count)
+
+    def _expression(self, words: Iterable[str]) -> str:
+        """What to ask the index: any of the words in any of their forms, of which the rare ones choose."""
+        groups = [group for word in words if (group := self._vocabulary.meant_by(word))]
+        if not groups:
+            return ''
+        counted = sorted((sum(map(self._vocabulary.count, group)), group) for group in groups)
+        total = 0
+        choosing: list[str] = []
+        others: list[str] = []
+        for count, group in counted:
+            total += count
+            text = ' OR '.join(f'"{word}"' for word in group)
+            (others if choosing and total > MAX_RANKED else choosing).append(text)
+        choice = ' OR '.join(choosing)
+        return f'({choice}) OR (({choice}) AND ({" OR ".join(others)}))' if others else choice
+
+
+def _similarity(matcher: SequenceMatcher[str], name: str) -> float:
+    matcher.set_seq1(name)
+    return matcher.ratio()
+
+
+def _row(skill: Skill[Any]) -> tuple[str, str, str, str, str]:
+    texts = (skill.name, ' '.join(tags_of(skill)), skill.description, skill.headings)
+    words, tags, description, headings = (normalize(text[:MAX_INDEXED_CHARS]) for text in texts)
+    return skill.name, words, tags, description, headings
+
+
+def tags_of(skill: Skill[Any]) -> list[str]:
+    """What a skill's metadata files it under."""
+    tags: list[str] = []
+    for key in ('tags', 'keywords', 'category', 'categories'):
+        value = skill.metadata.get(key)
+        tags += [str(tag) for tag in cast(list[Any], value)] if isinstance(value, list) else [str(value or '')]
+    return tags

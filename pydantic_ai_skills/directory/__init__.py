@@ -1,0 +1,5 @@
+"""Finds skills in folders."""
+
+from .directory import SkillsDirectory
+
+__all__ = ('SkillsDirectory',)

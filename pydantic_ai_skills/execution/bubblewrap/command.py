@@ -1,0 +1,134 @@
+"""Talking to bubblewrap while it sets up a sandbox: it says when the sandbox stands, and waits for the limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import time
+from contextlib import suppress
+
+from pydantic_ai_skills.exceptions import SkillScriptExecutionError
+from pydantic_ai_skills.execution.base import ScriptResult
+from pydantic_ai_skills.execution.limits import ScriptLimits, apply_limits
+from pydantic_ai_skills.execution.process import KILL_GRACE
+
+__all__ = ('Handshake', 'file_with')
+
+SETUP_SECONDS = 5.0
+"""How long bubblewrap may take to set up a sandbox."""
+
+
+class Handshake:
+    """The descriptors between this process and one bubblewrap, and what they say.
+
+    Args:
+        label: What messages call the script.
+        limits: What the script may use.
+        files: Content that bubblewrap reads, by the option that takes its descriptor.
+    """
+
+    def __init__(self, *, label: str, limits: ScriptLimits, files: dict[tuple[str, ...], bytes]) -> None:
+        self._label = label
+        self._limits = limits
+        self._status, status = os.pipe()
+        waiting, self._go = os.pipe()
+        self._theirs = [status, waiting]
+        self.options = ['--json-status-fd', str(status), '--block-fd', str(waiting)]
+        for (option, *destination), content in files.items():
+            fd = file_with(content)
+            self._theirs.append(fd)
+            self.options += [option, str(fd), *destination]
+        self.pass_fds = tuple(self._theirs)
+        self._text = b''
+        self._sandbox: int | None = None
+        self._killed = False
+        self._group = 0
+
+    def on_start(self, pid: int) -> None:
+        """Set the limits on the sandbox as soon as it stands, then let it start the script."""
+        self._group = pid
+        self._close_theirs()
+        deadline = time.monotonic() + SETUP_SECONDS
+        while b'\n' not in self._text and self._read(deadline - time.monotonic()):
+            pass
+        sandbox = self._said('child-pid')
+        if sandbox is None:
+            return  # `finish` reports it, with what bubblewrap wrote to standard error
+        with suppress(ProcessLookupError):
+            self._sandbox = os.pidfd_open(sandbox)
+        apply_limits(self._limits, sandbox, own_namespace=True)
+        with suppress(BrokenPipeError):
+            os.write(self._go, b'.')
+
+    def kill(self) -> None:
+        """Kill everything in the sandbox, and wait for that."""
+        self._killed = True
+        with suppress(ProcessLookupError):
+            # Among thousands of processes the first one may have to wait for its turn to die. The group need not.
+            os.killpg(self._group, signal.SIGKILL)
+        self._end()
+
+    def finish(self, result: ScriptResult) -> ScriptResult:
+        """The result, if the script has run at all.
+
+        Raises:
+            SkillScriptExecutionError: The sandbox could not be set up, or the program could not be started in it.
+        """
+        self._end()
+        while self._read(0):
+            pass
+        if not self._killed and self._said('exit-code') is None:
+            raise SkillScriptExecutionError(
+                f'The script {self._label!r} could not be started in its sandbox: {result.stderr.strip()}'
+            )
+        return result
+
+    def close(self) -> None:
+        """Close the descriptors that are still open."""
+        self._close_theirs()
+        for fd in (self._status, self._go, self._sandbox):
+            if fd is not None:
+                os.close(fd)
+
+    def _end(self) -> None:
+        """Kill the first process of the sandbox, upon which the kernel kills all others, and wait for that."""
+        if self._sandbox is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._sandbox, signal.SIGKILL)
+            _ready(self._sandbox, KILL_GRACE)
+
+    def _close_theirs(self) -> None:
+        while self._theirs:
+            os.close(self._theirs.pop())
+
+    def _read(self, timeout: float) -> bool:
+        if not _ready(self._status, max(0, timeout)):
+            return False
+        chunk = os.read(self._status, 4096)
+        self._text += chunk
+        return bool(chunk)
+
+    def _said(self, key: str) -> int | None:
+        """A number in one of the lines that bubblewrap has written so far."""
+        for line in self._text.splitlines():
+            with suppress(ValueError):
+                if key in (status := json.loads(line)):
+                    return int(status[key])
+        return None
+
+
+def _ready(fd: int, timeout: float) -> bool:
+    """Whether there is something to read, at the latest after so many seconds."""
+    poll = select.poll()  # `select` cannot take the high numbers of a server with many descriptors
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(timeout * 1000))
+
+
+def file_with(content: bytes) -> int:
+    """A descriptor to read this content from."""
+    fd = os.memfd_create('skill')
+    os.write(fd, content)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

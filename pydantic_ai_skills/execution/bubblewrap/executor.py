@@ -1,0 +1,249 @@
+"""Scripts in a sandbox of their own: Linux namespaces, set up by bubblewrap."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from typing_extensions import Unpack
+
+from pydantic_ai_skills.exceptions import SandboxUnavailableError, SkillScriptExecutionError
+from pydantic_ai_skills.execution.process import Command
+from pydantic_ai_skills.execution.subprocesses import Launch, SubprocessOptions, SubprocessSkillScriptExecutor
+from pydantic_ai_skills.execution.watchdog import Watchdog
+from pydantic_ai_skills.execution.worker import Job
+
+from .command import Handshake, file_with
+from .mounts import WORK_DIR, is_system, network_mounts, program_mounts, read_only_mount, system_mounts
+from .seccomp import seccomp_filter
+
+__all__ = ('BubblewrapSkillScriptExecutor',)
+
+SEARCH_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+"""The `PATH` in the sandbox."""
+
+TEMP_BYTES = 256 * 1024 * 1024
+"""How much `/tmp` holds in the sandbox, in memory."""
+
+SHARED_MEMORY_BYTES = 64 * 1024 * 1024
+"""How much `/dev/shm` holds in the sandbox."""
+
+PROBE_SECONDS = 10.0
+"""How long the trial at construction may take."""
+
+_NAMESPACES = ('user', 'pid', 'ipc', 'uts', 'mnt')
+_USER = b'sandbox:x:1000:1000::/sandbox:/bin/sh\n'
+_GROUP = b'sandbox:x:1000:\n'
+_PROBE = 'cd /proc/self/ns && readlink user pid ipc uts mnt net && exec cat /proc/self/status'
+
+
+class BubblewrapSkillScriptExecutor(SubprocessSkillScriptExecutor):
+    """Runs a script in a sandbox on this Linux machine, for scripts that strangers wrote.
+
+    The script sees the system's programs and libraries, the Python it runs on and its skill's folder, all read-only. It
+    starts in a private work folder, which is also its home; `SKILL_DIR` names the skill's folder. It sees no other
+    files, no processes of the host and no network unless you allow it, and none of its processes outlives the run, or
+    this process. System calls that scripts do not need are refused. It takes about 10 ms more than a plain process.
+
+    When it is built it makes a sandbox on trial, which takes a moment: build it once, outside of async code.
+
+    ```python {test="skip"}
+    from pydantic_ai_skills import BubblewrapSkillScriptExecutor, SkillsDirectory
+
+    skills = SkillsDirectory('./skills', script_executor=BubblewrapSkillScriptExecutor())
+    ```
+
+    Args:
+        network: Whether scripts may use the network of this machine, all of it.
+        read_only: More folders and files of this machine that scripts may read, at their own paths.
+        cwd: Whether a script starts in its work folder or, read-only, in its own folder.
+        bwrap: The bubblewrap program.
+        **options: As for [`LocalSkillScriptExecutor`][pydantic_ai_skills.LocalSkillScriptExecutor].
+
+    Raises:
+        SandboxUnavailableError: No sandbox can be made here. Scripts are never run without one.
+    """
+
+    sandboxed: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        network: bool = False,
+        read_only: Sequence[str | Path] = (),
+        cwd: Literal['script', 'work'] = 'work',
+        bwrap: str = 'bwrap',
+        **options: Unpack[SubprocessOptions],
+    ) -> None:
+        super().__init__(cwd=cwd, **options)
+        self.network = network
+        self.read_only = tuple(Path(path).absolute() for path in read_only)
+        self._bwrap = _find_bubblewrap(bwrap)
+        self._filter = seccomp_filter()
+        self.seccomp = self._filter is not None
+        """Whether system calls are filtered, which needs an x86-64 or 64-bit ARM processor."""
+        self._isolation = self._isolation_options()
+        self._probe()
+
+    def _caps_processes(self) -> bool:
+        # In a user namespace the kernel counts the processes of one sandbox, but never those of root.
+        return os.getuid() != 0 or super()._caps_processes()
+
+    def _base_variables(self) -> dict[str, str]:
+        kept = {k: v for k, v in super()._base_variables().items() if k.startswith(('LANG', 'LC_', 'TERM', 'TZ'))}
+        return kept | {
+            'HOME': WORK_DIR,
+            'LOGNAME': 'sandbox',
+            'PATH': SEARCH_PATH,
+            'SHELL': '/bin/sh',
+            'SKILL_WORK_DIR': WORK_DIR,
+            'TMPDIR': '/tmp',  # noqa: S108 - the sandbox has a /tmp of its own
+            'USER': 'sandbox',
+            'UV_CACHE_DIR': '/tmp/uv',  # noqa: S108
+        }
+
+    def _interpreter(self, path: Path) -> list[str]:
+        # Programs are looked up as usual; those that are not part of the system are shown to the script.
+        interpreter = super()._interpreter(path)
+        if not _is_uv(interpreter):
+            return interpreter
+        if not self.network:
+            raise SkillScriptExecutionError(
+                f'{path.name!r} has dependencies that uv would have to download, and the sandbox has no network. '
+                'The developer can allow it with `network=True`.'
+            )
+        if '--python' not in interpreter:  # uv cannot see from inside which Pythons there are, so it is told
+            interpreter[2:2] = ['--python', sys.executable]
+        return interpreter
+
+    def _programs(self, interpreter: list[str]) -> list[str]:
+        """The programs that have to be there: the interpreter, and the Python that uv is to use."""
+        return [*interpreter[:1], *([self.python_executable or sys.executable] if _is_uv(interpreter) else [])]
+
+    def _job(self, launch: Launch, interpreter: list[str], work_dir: Path) -> Job:
+        limits = self.limits
+        files = {('--file', '/etc/passwd'): _USER, ('--file', '/etc/group'): _GROUP}
+        mounts = self._mounts(launch, interpreter, work_dir)
+        handshake = Handshake(label=launch.script.name, limits=limits, files=files | self._filter_file())
+        start = WORK_DIR if self.cwd == 'work' else str(launch.path.parent)
+        argv = [self._bwrap, *self._isolation, *mounts, *handshake.options, '--remount-ro', '/', '--chdir', start]
+        command = Command(
+            label=launch.script.name,
+            argv=(*argv, '--', *interpreter, str(launch.path), *launch.arguments.argv),
+            cwd=Path('/'),
+            env=_with_program(launch.env, interpreter),
+            stdin=launch.arguments.stdin,
+            timeout=limits.wall_time,
+            max_output=limits.output,
+            secrets=launch.secrets,
+            pass_fds=handshake.pass_fds,
+            on_start=handshake.on_start,
+            # Bubblewrap itself and the first process of the sandbox are not the script's.
+            watch=Watchdog(limits, work_dir=work_dir, helpers=2),
+            kill=handshake.kill,
+        )
+        return Job(command=command, finish=handshake.finish, cleanup=handshake.close)
+
+    def _mounts(self, launch: Launch, interpreter: list[str], work_dir: Path) -> list[str]:
+        mounts = [*_temporary('/tmp', TEMP_BYTES), '--bind', str(work_dir), WORK_DIR]  # noqa: S108
+        for program in self._programs(interpreter):
+            mounts += program_mounts(program)
+        for path in self.read_only:
+            mounts += read_only_mount(path, why='Name the folders inside it that scripts may read.')
+        mounts += read_only_mount(launch.skill_dir, why='Put the skill into a folder of its own.')
+        if launch.skill_dir not in launch.path.parents:
+            mounts += ['--ro-bind', os.path.realpath(launch.path), str(launch.path)]
+        return mounts
+
+    def _isolation_options(self) -> list[str]:
+        # No --new-session: the process has a session without a terminal already, and whoever stays in its group can be
+        # killed at one stroke.
+        return [
+            *(f'--unshare-{name}' for name in ('user', 'pid', 'ipc', 'uts', 'cgroup-try')),
+            *([] if self.network else ['--unshare-net']),
+            *('--uid', '1000', '--gid', '1000', '--hostname', 'sandbox', '--die-with-parent'),
+            *system_mounts(),
+            *(network_mounts() if self.network else []),
+            *_temporary('/dev/shm', SHARED_MEMORY_BYTES),  # noqa: S108
+            *('--remount-ro', '/dev'),
+            # When this process is root, the kernel takes a script for the owner of its settings in /proc/sys.
+            *('--remount-ro', '/proc'),
+        ]
+
+    def _filter_file(self) -> dict[tuple[str, ...], bytes]:
+        return {} if self._filter is None else {('--seccomp',): self._filter}
+
+    def _probe(self) -> None:
+        """Make a sandbox and look from inside whether it is one. A program that only claims to make it is found out."""
+        argv = [self._bwrap, *self._isolation, *_temporary('/tmp', TEMP_BYTES)]  # noqa: S108
+        fds = [file_with(content) for content in self._filter_file().values()]
+        try:
+            argv += [word for fd in fds for word in ('--seccomp', str(fd))]
+            done = subprocess.run(
+                [*argv, '--remount-ro', '/', '--', '/bin/sh', '-c', _PROBE],
+                pass_fds=fds,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors='replace',
+                timeout=PROBE_SECONDS,
+                env={'PATH': SEARCH_PATH},
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise SandboxUnavailableError(f'bubblewrap ({self._bwrap}) cannot be run: {error}.') from error
+        finally:
+            for fd in fds:
+                os.close(fd)
+        self._judge(done)
+
+    def _judge(self, probe: subprocess.CompletedProcess[str]) -> None:
+        lines = probe.stdout.splitlines()
+        names = [*_NAMESPACES, *([] if self.network else ['net'])]
+        inside = dict(line.split(':', 1) for line in lines[:6] if ':[' in line)
+        shared = [name for name in names if f'{name}:{inside.get(name)}' == os.readlink(f'/proc/self/ns/{name}')]
+        if probe.returncode or len(inside) < len(_NAMESPACES) + 1:
+            raise SandboxUnavailableError(
+                f'bubblewrap ({self._bwrap}) cannot make a sandbox here: '
+                f'{probe.stderr.strip() or f"it ended with exit code {probe.returncode}"}. It needs version 0.8 or '
+                'newer and user namespaces: see the sysctls user.max_user_namespaces, kernel.unprivileged_userns_clone '
+                'and kernel.apparmor_restrict_unprivileged_userns; in Docker, `--security-opt seccomp=unconfined`.'
+            )
+        if shared or (self.seccomp and 'Seccomp:\t2' not in lines):
+            raise SandboxUnavailableError(
+                f'bubblewrap ({self._bwrap}) does not isolate scripts: no {", ".join(shared) or "seccomp"} of its own.'
+            )
+
+
+def _find_bubblewrap(bwrap: str) -> str:
+    if sys.platform != 'linux':
+        raise SandboxUnavailableError(
+            f'Bubblewrap makes sandboxes on Linux only; this is {platform.system()}. Use WorkspaceSkillScriptExecutor '
+            'with a container or remote workspace.'
+        )
+    found = shutil.which(bwrap)
+    if found is None:
+        raise SandboxUnavailableError(
+            f'bubblewrap ({bwrap}) is not installed. Install it with `apt-get install bubblewrap`, '
+            '`dnf install bubblewrap` or `apk add bubblewrap`.'
+        )
+    return found
+
+
+def _is_uv(interpreter: list[str]) -> bool:
+    return bool(interpreter) and Path(interpreter[0]).name == 'uv'
+
+
+def _with_program(env: Mapping[str, str], interpreter: list[str]) -> Mapping[str, str]:
+    """The environment, with the folder of an interpreter that is not part of the system on the `PATH`."""
+    folder = os.path.dirname(interpreter[0]) if interpreter else ''
+    return env if not folder or is_system(folder) else {**env, 'PATH': f'{folder}:{env["PATH"]}'}
+
+
+def _temporary(folder: str, size: int) -> list[str]:
+    return ['--size', str(size), '--tmpfs', folder]

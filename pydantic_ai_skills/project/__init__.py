@@ -1,0 +1,5 @@
+"""The skills of a project and of its user, as `pyproject.toml` and the lock file declare them."""
+
+from .project import ProjectSource, SkillsProject
+
+__all__ = ('ProjectSource', 'SkillsProject')

@@ -1,0 +1,1 @@
+"""Installed Python modules offered as skills."""

@@ -1,0 +1,85 @@
+"""Folders of skills in archives that Python imports from. Everything can be read; nothing of it can be run."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+from pydantic_ai.messages import BinaryContent
+from pydantic_ai.tools import RunContext
+
+from pydantic_ai_skills.directory.folder_skill import MAX_FILES, MAX_SKILL_BYTES, is_private_file, is_skipped_folder
+from pydantic_ai_skills.exceptions import SkillResourceLoadError
+from pydantic_ai_skills.filesystem.safe_open import MAX_RESOURCE_BYTES, as_content
+from pydantic_ai_skills.parsing import decode_body, parse_head
+from pydantic_ai_skills.parsing.rules import problem
+from pydantic_ai_skills.problems import SkillProblem
+from pydantic_ai_skills.types.items import SkillFiles, SkillResource
+from pydantic_ai_skills.types.skill import Skill, SkillProvenance
+
+from .trees import ZipTree
+
+__all__ = ('read_zipped_skill',)
+
+
+class ZippedFile(SkillResource):
+    """A file of a skill in an archive, read when it is asked for."""
+
+    def __init__(self, name: str, tree: ZipTree, path: str) -> None:
+        super().__init__(name, uri=f'{tree.path}/{path}')
+        self._tree = tree
+        self._path = path
+
+    async def read(self, ctx: RunContext[Any] | None, args: object = None) -> str | BinaryContent:
+        """The file's text as it was written, or an image or PDF."""
+        return await anyio.to_thread.run_sync(self._read)
+
+    def _read(self) -> str | BinaryContent:
+        data = self._tree.read(self._path, MAX_RESOURCE_BYTES)
+        if data is None:
+            raise SkillResourceLoadError(
+                f'{self.name!r} cannot be read, or is larger than {MAX_RESOURCE_BYTES:,} bytes.'
+            )
+        return as_content(data, self.name)
+
+
+def read_zipped_skill(
+    tree: ZipTree, name: str, *, about: SkillProvenance, validate: bool
+) -> tuple[Skill[Any] | None, tuple[SkillProblem, ...]]:
+    """The skill whose `SKILL.md` has this name in an archive, and what a person should know about it."""
+    folder, _, _ = name.rpartition('/')
+    path = f'{tree.path}/{name}'
+    data = tree.read(name, MAX_SKILL_BYTES)
+    if data is None:
+        message = f'It cannot be read, or has more than {MAX_SKILL_BYTES:,} bytes.'
+        return None, (problem('unreadable', path, message),)
+    head = parse_head(data, path=path, folder_name=folder.rpartition('/')[2], validate=validate, complete=True)
+    if head.header is None:
+        return None, head.problems
+    skill = Skill[Any](
+        head.header.name,
+        head.header.description,
+        decode_body(data),
+        license=head.header.license,
+        compatibility=head.header.compatibility,
+        metadata=head.header.metadata,
+        files=partial(_list_files, tree, folder),
+        source=about,
+    )
+    return skill, head.problems
+
+
+def _list_files(tree: ZipTree, folder: str) -> SkillFiles:
+    files = SkillFiles()
+    names = sorted(name[len(folder) + 1 :] for name in tree.sizes if name.startswith(f'{folder}/'))
+    for name in names:
+        *folders, last = name.split('/')
+        if any(map(is_skipped_folder, folders)) or is_private_file(last) or name.lower() == 'skill.md':
+            continue
+        if len(files.resources) == MAX_FILES:
+            message = f'It has too many files: only {MAX_FILES}, the first ones, are offered.'
+            files.problems = (problem('too-many-files', f'{tree.path}/{folder}', message),)
+            break
+        files.resources.append(ZippedFile(name, tree, f'{folder}/{name}'))
+    return files

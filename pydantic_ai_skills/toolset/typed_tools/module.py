@@ -1,0 +1,77 @@
+"""Tools in a skill's `tools.py`: imported when the skill is loaded, and only from sources that are trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import sys
+import traceback
+from types import ModuleType
+from typing import Any
+
+from pydantic_ai.tools import Tool
+
+from pydantic_ai_skills.directory.folder_skill import TOOLS_MODULE
+from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillToolsError
+from pydantic_ai_skills.filesystem.safe_open import FileStamp, SkillFolder, stamp
+from pydantic_ai_skills.types.decorators import make_tool, mark_of
+from pydantic_ai_skills.types.skill import Skill
+
+__all__ = ('import_tools', 'module_stamp')
+
+logger = logging.getLogger('pydantic_ai_skills')
+
+
+def module_stamp(folder: str) -> FileStamp | None:
+    """What changes when `tools.py` does; `None` where there is none any more."""
+    try:
+        return stamp(os.lstat(os.path.join(folder, TOOLS_MODULE)))
+    except OSError:
+        return None
+
+
+def import_tools(skill: Skill[Any]) -> list[Tool[Any]]:
+    """Import the `tools.py` of a skill. It blocks, and runs what the file says.
+
+    The module is a package of its own, so that it can import files beside it (`from .helpers import …`), and no other
+    module can be taken for it.
+
+    Raises:
+        SkillToolsError: It cannot be imported. The message has the last line of the traceback, the log has all of it.
+    """
+    assert skill.path is not None
+    name = f'pydantic_ai_skills_tools_{hashlib.sha256(skill.path.encode()).hexdigest()[:16]}'
+    try:
+        source = SkillFolder(skill.path).read_bytes(TOOLS_MODULE)
+    except SkillResourceLoadError as error:
+        raise SkillToolsError(f'The tools of skill {skill.name!r} cannot be read: {error}') from error
+    path = os.path.join(skill.path, TOOLS_MODULE)
+    module = ModuleType(name)
+    module.__file__ = path
+    module.__package__ = name
+    module.__path__ = [skill.path]
+    for imported in [known for known in sys.modules if known == name or known.startswith(f'{name}.')]:
+        del sys.modules[imported]
+    sys.modules[name] = module  # where pydantic looks up the types that annotations name
+    try:
+        # Without what this file imports from `__future__`.
+        code = compile(source, path, 'exec', dont_inherit=True)
+        exec(code, module.__dict__)  # noqa: S102 - the source is trusted
+        return _tools_in(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        logger.error('The tools of skill %r cannot be imported', skill.name, exc_info=error)
+        last_line = traceback.format_exception_only(error)[-1].strip()
+        raise SkillToolsError(f'The tools of skill {skill.name!r} cannot be imported: {last_line}') from error
+
+
+def _tools_in(module: ModuleType) -> list[Tool[Any]]:
+    tools: list[Tool[Any]] = []
+    for value in {id(value): value for value in vars(module).values()}.values():
+        mark = mark_of(value)
+        if isinstance(value, Tool):
+            tools.append(value)  # pyright: ignore[reportUnknownArgumentType] - of whatever dependencies
+        elif mark is not None and mark.kind == 'tool':
+            tools.append(make_tool(value, mark.options))  # pyright: ignore[reportArgumentType] - as the decorator took them
+    return tools

@@ -1,0 +1,114 @@
+"""A skill as a class: its methods are what the model can read, run and call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+from pydantic_ai_skills.exceptions import SkillValidationError
+from pydantic_ai_skills.parsing.rules import normalize_skill_name
+
+from .decorators import Mark, make_tool, mark_of
+from .functions import DepsT, FunctionOptions
+from .skill import Skill, SkillOptions
+
+__all__ = ('SkillClass',)
+
+
+class SkillClass(Skill[DepsT]):
+    """A skill whose resources, scripts and tools are methods. Subclass it, and give the toolset an instance.
+
+    The class is named after the skill (`StockKeeper` is `stock-keeper`), its docstring is the description, and
+    `instructions` is a text or a method that returns one. Subclasses inherit what is marked; a method that is
+    overridden stays what it was, and one that is set to `None` is no longer offered.
+
+    ```python
+    from dataclasses import dataclass
+
+    from pydantic_ai import RunContext
+    from pydantic_ai_skills import SkillClass, resource, tool
+
+
+    @dataclass
+    class Shop:
+        stock: dict[str, int]
+
+
+    class StockKeeper(SkillClass[Shop]):
+        skill_description = 'Answers questions about what is in stock. Use for quantities and reorders.'
+        instructions = 'Read `products`, then call `count` for each product in question.'
+
+        @resource(description='The names of all products.')
+        def products(self, ctx: RunContext[Shop]) -> str:
+            return ', '.join(ctx.deps.stock)
+
+        @tool(description='How many of a product are in stock.')
+        async def count(self, ctx: RunContext[Shop], product: str) -> int:
+            return ctx.deps.stock[product]
+
+
+    skill = StockKeeper()
+    print(skill.name, [tool.name for tool in skill.tools])
+    #> stock-keeper ['count']
+    ```
+    """
+
+    skill_name: ClassVar[str | None] = None
+    """The skill's name; made from the name of the class when not given."""
+
+    skill_description: ClassVar[str | None] = None
+    """What it does and when to use it; the docstring of the class when not given."""
+
+    skill_options: ClassVar[SkillOptions] = {}
+    """What else it has, such as `license` and `metadata`."""
+
+    instructions: str | Callable[[], str]
+    """The instructions, as a text or as a method that returns them, called once, when they are first needed."""
+
+    def __init__(self) -> None:
+        """Make the skill. A subclass may take what it needs, and calls this.
+
+        Raises:
+            SkillValidationError: There are no instructions or no description, or a name does not follow the rules.
+        """
+        cls = type(self)
+        instructions = getattr(self, 'instructions', None)
+        if instructions is None:
+            raise SkillValidationError(f'{cls.__name__} needs `instructions`: a text, or a method that returns one.')
+        super().__init__(
+            normalize_skill_name(cls.__name__) if cls.skill_name is None else cls.skill_name,
+            _description(cls) if cls.skill_description is None else cls.skill_description,
+            instructions,
+            **cls.skill_options,
+        )
+        for name, mark in _marked(cls):
+            self._take(getattr(self, name), mark)
+
+    def _take(self, method: Callable[..., Any], mark: Mark) -> None:
+        if mark.kind == 'tool':
+            self.tools.append(make_tool(method, mark.options))  # pyright: ignore[reportArgumentType] - as the mark took them
+        elif mark.kind == 'resource':
+            self._add_resource(method, FunctionOptions(**mark.options))
+        else:
+            self._add_script(method, FunctionOptions(**mark.options))
+
+
+def _description(cls: type[SkillClass[Any]]) -> str:
+    """The docstring of the class, or of the nearest class it inherits from."""
+    own = (base.__doc__ for base in cls.__mro__ if issubclass(base, SkillClass) and base is not SkillClass)
+    return inspect.cleandoc(next(filter(None, own), ''))
+
+
+def _marked(cls: type[SkillClass[Any]]) -> Iterator[tuple[str, Mark]]:
+    """The marked methods, those of base classes first, in the order they are written."""
+    names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
+    for name in names:
+        if getattr(cls, name, None) is None:
+            continue
+        # An override need not repeat the mark. Below `@staticmethod` and `@classmethod` it is on the function.
+        methods = (vars(base).get(name) for base in cls.__mro__)
+        marks = (mark_of(method) or mark_of(getattr(method, '__func__', None)) for method in methods)
+        mark = next(filter(None, marks), None)
+        if mark is not None:
+            yield name, mark

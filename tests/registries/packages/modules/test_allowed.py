@@ -1,0 +1,205 @@
+"""Which functions of a module can be called, and where the paths in their arguments may lead."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pydantic_ai_skills import PackageSkillsRegistry, SkillsToolset
+from tests.folders import call_tool
+from tests.registries.packages.sites import Site
+
+PYSKILLS = """\
+class PosAllowPolicy:
+    def __init__(self, pos=0, kw=None): ...
+class OpenWritePolicy: ...
+class PathPolicy:
+    def __init__(self, **folders): ...
+class OwnPolicy: ...
+def allow(*items, allow_policy=None):
+    return items[0]
+"""
+FUNCTIONS = '''\
+"""Files."""
+import rules
+from rules import *
+
+def plain(): ...
+def save(target: str, text: str = 'x') -> str:
+    with open(target, 'w') as file:
+        file.write(text)
+    return 'saved'
+def load(text: str, source: str) -> str:
+    with open(source) as file:
+        return file.read()
+class Files:
+    def close(self): ...
+'''
+
+
+def toolset(place: Site, declaration: str, **options: Any) -> SkillsToolset[Any]:
+    files = {'acme_files.py': f'{FUNCTIONS}{declaration}\n', 'rules.py': PYSKILLS}
+    place.install('acme', files, entry_points={'pyskills': {'files': 'acme_files'}})
+    return SkillsToolset(registries=[PackageSkillsRegistry(packages='all', path=[place.path], trusted=True, **options)])
+
+
+def offered(toolset: SkillsToolset[Any]) -> list[str]:
+    return [script.name for script in toolset.get_skill('files').scripts]
+
+
+async def run(toolset: SkillsToolset[Any], script: str, **args: Any) -> tuple[bool, Any]:
+    return await call_tool(toolset, 'run_skill_script', skill_name='files', script_name=script, args=args)
+
+
+@pytest.mark.parametrize(
+    ('declaration', 'expected'),
+    [
+        ('', ['plain', 'save', 'load']),
+        ("__all__ = ['save']", ['save']),
+        ("__skill_scripts__ = ['plain']", ['plain']),
+        ("__skill_scripts__: tuple = ('plain', 'load')", ['plain', 'load']),
+        ("__skill_scripts__ = {'save': {'write': 'target'}, 'load': {}}", ['save', 'load']),
+        ('__skill_scripts__ = [name for name in ()]', []),
+        ('__skill_scripts__ = 3', []),
+        ('__skill_scripts__: list', []),
+        ('allow(plain)', ['plain']),
+        ('rules.allow(plain, load)', ['plain', 'load']),
+        ('allow(*[plain, load])', ['plain', 'load']),
+        ('allow(*(x for x in ()))', []),
+        ('allow({Files: ...}, {Files: ["close"]})', []),
+        ('allow({save: PosAllowPolicy(0)}, plain)', ['plain', 'save']),
+        ('allow(save, allow_policy=None)', ['save']),
+        ('allow({save: None, load: OpenWritePolicy()})', ['load']),
+        ('allow({"save": PosAllowPolicy(0)})', []),
+        ('@allow\ndef more(): ...', ['more']),
+        ('try:\n    allow(plain)\nexcept ImportError: ...', ['plain']),
+        ('if rules:\n    __skill_scripts__ = ["plain"]', ['plain']),
+        ('done = allow(plain)', ['plain']),
+        ('from rules import allow as permit\npermit(plain)', ['plain']),
+        ('def inner():\n    allow(plain)', ['plain', 'save', 'load', 'inner']),
+        ('@other\ndef more(): ...', ['plain', 'save', 'load', 'more']),
+    ],
+)
+def test_only_what_a_module_declares_can_be_called(place: Site, declaration: str, expected: list[str]):
+    found = toolset(place, declaration)
+    assert sorted(offered(found)) == sorted(expected)
+    assert found.problems == []
+
+
+@pytest.mark.parametrize(
+    'declaration',
+    [
+        'allow(save, allow_policy=OwnPolicy())',
+        'allow({save: rules.OwnPolicy})',
+        'allow({save: PosAllowPolicy(kw=len)})',
+        'allow({save: PathPolicy(write={"target": ["out"]}, otherwise="ask")})',
+        "__skill_scripts__ = {'save': 'always'}",
+        "__skill_scripts__ = {'save': {'delete': ['target']}}",
+        "__skill_scripts__ = {'save': {'write': ['tagret']}}",
+        "__skill_scripts__ = {'save': {'write': [0]}}",
+        "__skill_scripts__ = {'more': {'write': ['rest']}}\ndef more(**rest): ...",
+        'allow({save: PosAllowPolicy(0, "filename")})',
+    ],
+)
+def test_a_function_under_a_policy_that_is_not_known_is_not_offered(place: Site, declaration: str):
+    found = toolset(place, declaration)
+    assert offered(found) == []
+    assert [problem.code for problem in found.problems] == ['policy-unknown']
+
+
+WAYS = [
+    "__skill_scripts__ = {'save': {'write': ['target']}}",
+    "__skill_scripts__ = {'save': {'write': 'target'}}",
+    'allow({save: PosAllowPolicy(0, "target")})',
+    'allow({save: PosAllowPolicy()})',
+    'allow({save: PosAllowPolicy(pos=0)})',
+    'allow(save, allow_policy=PosAllowPolicy(kw="target"))',
+    'allow({save: rules.OpenWritePolicy()})',
+    'allow({save: OpenWritePolicy})',
+    'try:\n    allow({save: PosAllowPolicy(0, "target")})\nexcept ImportError: ...',
+    'from rules import allow as permit\npermit({save: PosAllowPolicy()})',
+]
+
+
+@pytest.mark.parametrize('declaration', WAYS)
+async def test_a_declared_path_stays_in_the_folders_of_the_developer(
+    importable: Site, tmp_path: Path, declaration: str
+):
+    out = tmp_path / 'out'
+    out.mkdir()
+    found = toolset(importable, declaration, write_to=[out])
+    for target in (tmp_path / 'evil', out / '../evil', '/etc/evil'):
+        succeeded, message = await run(found, 'save', target=str(target))
+        assert (succeeded, 'is not one that may be written' in message) == (False, True)
+        assert 'acme_files' not in sys.modules
+    assert await run(found, 'save', target=str(out / 'good')) == (True, 'saved')
+    succeeded, _ = await run(found, 'save', target=str(tmp_path / 'evil'))
+    assert not succeeded
+    assert not (tmp_path / 'evil').exists()
+
+
+@pytest.mark.parametrize('declaration', WAYS)
+async def test_without_a_folder_a_function_with_declared_paths_is_not_called(
+    importable: Site, tmp_path: Path, declaration: str
+):
+    found = toolset(importable, declaration)
+    succeeded, message = await run(found, 'save', target=str(tmp_path / 'x'))
+    assert (succeeded, 'write_to=[...]' in message) == (False, True)
+    assert not (tmp_path / 'x').exists()
+
+
+async def test_what_is_read_has_folders_of_its_own(importable: Site, tmp_path: Path):
+    (tmp_path / 'in').mkdir()
+    (tmp_path / 'in/a').write_text('A')
+    (tmp_path / 'b').write_text('B')
+    declaration = "__skill_scripts__ = {'load': {'read': ['source']}}"
+    found = toolset(importable, declaration, read_from=[tmp_path / 'in'], write_to=[tmp_path])
+    assert await run(found, 'load', text='', source=str(tmp_path / 'in/a')) == (True, 'A')
+    succeeded, message = await run(found, 'load', text='', source=str(tmp_path / 'b'))
+    assert (succeeded, 'is not one that may be read' in message) == (False, True)
+    closed = toolset(importable, declaration, write_to=[tmp_path])
+    succeeded, message = await run(closed, 'load', text='', source=str(tmp_path / 'in/a'))
+    assert (succeeded, 'read_from=[...]' in message) == (False, True)
+
+
+@pytest.mark.parametrize(
+    'declaration',
+    [
+        'allow({{save: PathPolicy(write={{"target": [{folder!r}]}})}})',
+        "__skill_scripts__ = {{'save': {{'write': {{'target': [{folder!r}]}}}}}}",
+        "__skill_scripts__ = {{'save': {{'write': {{'target': {folder!r}}}}}}}",
+    ],
+)
+@pytest.mark.parametrize(('write_to', 'is_allowed'), [(None, True), ('out', True), ('other', False)])
+async def test_folders_that_a_module_names_hold_beside_those_of_the_developer(
+    importable: Site, tmp_path: Path, declaration: str, write_to: str | None, is_allowed: bool
+):
+    for name in ('out', 'other'):
+        (tmp_path / name).mkdir()
+    options = {} if write_to is None else {'write_to': [tmp_path / write_to]}
+    found = toolset(importable, declaration.format(folder=str(tmp_path / 'out')), **options)
+    succeeded, _ = await run(found, 'save', target=str(tmp_path / 'out/x'))
+    assert succeeded == is_allowed == (tmp_path / 'out/x').exists()
+    succeeded, _ = await run(found, 'save', target=str(tmp_path / 'other/x'))
+    assert not succeeded
+
+
+async def test_a_position_that_the_function_does_not_have_hides_nothing(importable: Site, tmp_path: Path):
+    found = toolset(importable, 'allow({save: PosAllowPolicy(7)})', write_to=[tmp_path])
+    assert await run(found, 'save', target=str(tmp_path / 'x')) == (True, 'saved')
+
+
+@pytest.mark.parametrize('parameters', ['*target: str', '*, target: str', '**rest: str'])
+async def test_a_declared_path_may_be_any_kind_of_parameter(importable: Site, tmp_path: Path, parameters: str):
+    found = toolset(
+        importable,
+        f"__skill_scripts__ = {{'more': {{'write': ['target']}}}}\ndef more({parameters}): return 'called'",
+        write_to=[tmp_path / 'out'],
+    )
+    ways = [[str(tmp_path / name)] if parameters.startswith('*t') else str(tmp_path / name) for name in ('x', 'out/x')]
+    succeeded, message = await run(found, 'more', target=ways[0])
+    assert (succeeded, 'is not one that may be written' in message) == (False, True)
+    assert await run(found, 'more', target=ways[1]) == (True, 'called')

@@ -1,0 +1,1687 @@
+"""Whole conversations: an agent with skills, and everything its model receives."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyio import to_thread
+from inline_snapshot import snapshot
+from pydantic_ai import Agent, RunContext
+from pydantic_ai.capabilities import LocalWorkspace
+from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
+from pydantic_ai.messages import BinaryContent, ModelMessage, ModelResponse
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.usage import UsageLimits
+
+from pydantic_ai_skills import (
+    BubblewrapSkillScriptExecutor,
+    CallableSkillScriptExecutor,
+    LocalSkillScriptExecutor,
+    Skill,
+    SkillRegistry,
+    SkillResource,
+    SkillsCapability,
+    SkillScript,
+    SkillsDirectory,
+    SkillsToolset,
+    WorkspaceSkillScriptExecutor,
+)
+from pydantic_ai_skills.toolset import script_files as written
+from tests.conversations import Call, ScriptedModel, write_skill
+
+pytestmark = pytest.mark.anyio
+
+ADD = 'import sys\nprint(sum(map(int, sys.argv[1:])))\n'
+
+
+@pytest.fixture
+def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+async def converse(toolset: SkillsToolset, *calls: Call, prompt: str = 'Go.') -> ScriptedModel:
+    script = ScriptedModel(calls=calls)
+    result = await Agent(script.model, toolsets=[toolset]).run(prompt)
+    assert result.output == 'done'
+    return script
+
+
+async def test_by_default_the_skills_are_in_the_folder_skills(in_tmp_path: Path):
+    write_skill(
+        in_tmp_path / 'skills',
+        'adding',
+        'Adds numbers. Use for sums.',
+        '# Adding\n\nSee `references/rules.md`, then run `scripts/add.py A B`.',
+        {'references/rules.md': 'Numbers are whole.\n', 'scripts/add.py': ADD},
+    )
+    script = await converse(
+        await to_thread.run_sync(SkillsToolset),
+        ('list_skills', {}),
+        ('load_skill', {'skill_name': 'adding'}),
+        ('read_skill_resource', {'skill_name': 'adding', 'resource_name': 'references/rules.md'}),
+        ('run_skill_script', {'skill_name': 'adding', 'script_name': 'scripts/add.py', 'args': {'_': [2, 3]}}),
+        ('load_skill', {'skill_name': 'adding'}),
+    )
+    assert script.instructions[0] == snapshot("""\
+<context id="toolset:skills:catalog">
+Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+
+<available_skills>
+<skill><name>adding</name><description>Adds numbers. Use for sums.</description></skill>
+</available_skills>
+
+When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives. Read a resource with `read_skill_resource` when the instructions refer to it. Run a script with `run_skill_script`.
+</context>
+A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
+""")
+    assert set(script.instructions) == {script.instructions[0]}
+    assert script.definitions == snapshot(
+        {
+            'list_skills': {
+                'description': 'List the available skills with their descriptions.',
+                'parameters': {
+                    'additionalProperties': False,
+                    'properties': {
+                        'page': {
+                            'default': 1,
+                            'description': 'Which page, where there are too many for one.',
+                            'type': 'integer',
+                        }
+                    },
+                    'type': 'object',
+                },
+            },
+            'load_skill': {
+                'description': 'Load a skill: its instructions, and the names of its resources and scripts. Do this before using the skill.',
+                'parameters': {
+                    'additionalProperties': False,
+                    'properties': {
+                        'skill_name': {'description': 'The name of the skill, as listed.', 'type': 'string'}
+                    },
+                    'required': ['skill_name'],
+                    'type': 'object',
+                },
+            },
+            'read_skill_resource': {
+                'description': 'Read a resource of a skill, such as a reference document.',
+                'parameters': {
+                    'additionalProperties': False,
+                    'properties': {
+                        'skill_name': {'description': 'The name of the skill.', 'type': 'string'},
+                        'resource_name': {
+                            'description': 'The name of the resource, as listed by the loaded skill.',
+                            'type': 'string',
+                        },
+                        'args': {
+                            'anyOf': [
+                                {'additionalProperties': True, 'type': 'object'},
+                                {'items': {}, 'type': 'array'},
+                                {'type': 'string'},
+                                {'type': 'null'},
+                            ],
+                            'default': None,
+                            'description': 'Arguments, if the resource has parameters; {"page": 2} for the next page of a long text.',
+                        },
+                    },
+                    'required': ['skill_name', 'resource_name'],
+                    'type': 'object',
+                },
+            },
+            'run_skill_script': {
+                'description': 'Run a script of a skill and get what it prints.',
+                'parameters': {
+                    'additionalProperties': False,
+                    'properties': {
+                        'skill_name': {'description': 'The name of the skill.', 'type': 'string'},
+                        'script_name': {
+                            'description': 'The name of the script, as listed by the loaded skill.',
+                            'type': 'string',
+                        },
+                        'args': {
+                            'anyOf': [
+                                {'additionalProperties': True, 'type': 'object'},
+                                {'items': {}, 'type': 'array'},
+                                {'type': 'string'},
+                                {'type': 'null'},
+                            ],
+                            'default': None,
+                            'description': """\
+For a script with parameters, an object with a value for each. For a script file, an object gives
+flags ({"verbose": true, "limit": 5} is --verbose --limit 5) and positional arguments under "_"
+({"_": ["in.pdf", "out.pdf"]}), text for standard input under "_stdin"; a list is passed on as it is.\
+""",
+                        },
+                    },
+                    'required': ['skill_name', 'script_name'],
+                    'type': 'object',
+                },
+            },
+        }
+    )
+    assert [_without_path(message, in_tmp_path) for message in script.received] == snapshot(
+        [
+            {'parts': [{'content': 'Go.', 'part_kind': 'user-prompt'}], 'kind': 'request', 'state': 'complete'},
+            {
+                'parts': [{'tool_name': 'list_skills', 'part_kind': 'tool-call'}],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'list_skills',
+                        'content': {'adding': 'Adds numbers. Use for sums.'},
+                        'outcome': 'success',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [{'tool_name': 'load_skill', 'args': {'skill_name': 'adding'}, 'part_kind': 'tool-call'}],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'load_skill',
+                        'content': """\
+<skill>
+<name>adding</name>
+<description>Adds numbers. Use for sums.</description>
+<uri>skill://adding</uri>
+<location>…/skills/adding</location>
+<resources>
+<resource><name>references/rules.md</name></resource>
+</resources>
+<scripts>
+<script><name>scripts/add.py</name></script>
+</scripts>
+<skill_instructions>
+# Adding
+
+See `references/rules.md`, then run `scripts/add.py A B`.
+</skill_instructions>
+</skill>\
+""",
+                        'outcome': 'success',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'read_skill_resource',
+                        'args': {'skill_name': 'adding', 'resource_name': 'references/rules.md'},
+                        'part_kind': 'tool-call',
+                    }
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'read_skill_resource',
+                        'content': 'Numbers are whole.\n',
+                        'outcome': 'success',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'args': {'skill_name': 'adding', 'script_name': 'scripts/add.py', 'args': {'_': [2, 3]}},
+                        'part_kind': 'tool-call',
+                    }
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'content': '5\n',
+                        'outcome': 'success',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [{'tool_name': 'load_skill', 'args': {'skill_name': 'adding'}, 'part_kind': 'tool-call'}],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'load_skill',
+                        'content': "The skill 'adding' is loaded already: its instructions are above and have not changed.",
+                        'outcome': 'success',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+        ]
+    )
+
+
+async def test_a_later_directory_wins_over_an_earlier_one(tmp_path: Path):
+    write_skill(tmp_path / 'one', 'alpha', 'Alpha of one.', 'one')
+    write_skill(tmp_path / 'one', 'both', 'Both of one.', 'one')
+    write_skill(tmp_path / 'two', 'both', 'Both of two.', 'two')
+    write_skill(tmp_path / 'two', 'beta', 'Beta of two.', 'two')
+    toolset = SkillsToolset(directories=[tmp_path / 'one', str(tmp_path / 'two')])
+    script = await converse(toolset, ('load_skill', {'skill_name': 'both'}))
+    assert script.instructions[0] == snapshot("""\
+<context id="toolset:skills:catalog">
+Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+
+<available_skills>
+<skill><name>alpha</name><description>Alpha of one.</description></skill>
+<skill><name>beta</name><description>Beta of two.</description></skill>
+<skill><name>both</name><description>Both of two.</description></skill>
+</available_skills>
+
+When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives.
+</context>
+A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
+""")
+    assert [_without_path(message, tmp_path) for message in script.received] == snapshot(
+        [
+            {'parts': [{'content': 'Go.', 'part_kind': 'user-prompt'}], 'kind': 'request', 'state': 'complete'},
+            {
+                'parts': [{'tool_name': 'load_skill', 'args': {'skill_name': 'both'}, 'part_kind': 'tool-call'}],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'load_skill',
+                        'content': """\
+<skill>
+<name>both</name>
+<description>Both of two.</description>
+<uri>skill://both</uri>
+<location>…/two/both</location>
+<skill_instructions>
+two
+</skill_instructions>
+</skill>\
+""",
+                        'outcome': 'success',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+        ]
+    )
+    assert [(p.code, p.severity, p.path, p.message.replace(str(tmp_path), '')) for p in toolset.problems] == [
+        (
+            'shadowed',
+            'warning',
+            str(tmp_path / 'one' / 'both'),
+            "The skill 'both' is not used: the one in /two/both comes first.",
+        )
+    ]
+
+
+class Shelf(SkillRegistry):
+    def __init__(self, *skills: Skill) -> None:
+        self._skills = skills
+
+    def get_skills(self) -> list[Skill]:
+        return list(self._skills)
+
+
+async def test_python_wins_over_directories_and_directories_over_registries(tmp_path: Path):
+    write_skill(tmp_path, 'everywhere', 'From the directory.')
+    write_skill(tmp_path, 'on-disk', 'From the directory.')
+    toolset = SkillsToolset(
+        skills=[Skill('everywhere', 'From Python.', 'Python speaking.')],
+        directories=[tmp_path],
+        registries=[
+            Shelf(Skill('everywhere', 'From a registry.', ''), Skill('on-disk', 'From a registry.', '')),
+            Shelf(Skill('remote', 'From a second registry.', ''), Skill('on-disk', 'From a second registry.', '')),
+        ],
+    )
+    script = await converse(toolset, ('load_skill', {'skill_name': 'everywhere'}))
+    assert script.instructions[0] == snapshot("""\
+<context id="toolset:skills:catalog">
+Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+
+<available_skills>
+<skill><name>everywhere</name><description>From Python.</description></skill>
+<skill><name>on-disk</name><description>From the directory.</description></skill>
+<skill><name>remote</name><description>From a second registry.</description></skill>
+</available_skills>
+
+When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives.
+</context>
+A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
+""")
+    assert script.received == snapshot(
+        [
+            {'parts': [{'content': 'Go.', 'part_kind': 'user-prompt'}], 'kind': 'request', 'state': 'complete'},
+            {
+                'parts': [{'tool_name': 'load_skill', 'args': {'skill_name': 'everywhere'}, 'part_kind': 'tool-call'}],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'load_skill',
+                        'content': """\
+<skill>
+<name>everywhere</name>
+<description>From Python.</description>
+<uri>skill://everywhere</uri>
+<skill_instructions>
+Python speaking.
+</skill_instructions>
+</skill>\
+""",
+                        'outcome': 'success',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+        ]
+    )
+    assert sorted(p.code for p in toolset.problems) == ['shadowed'] * 4
+
+
+async def test_other_braces_in_a_template_are_text(tmp_path: Path):
+    write_skill(tmp_path, 'alpha')
+    toolset = SkillsToolset(
+        directories=[tmp_path], instruction_template='Answer as {"json": true} or {}.\n{skills_list}\n{not_a_field}'
+    )
+    script = await converse(toolset)
+    assert script.instructions[0] == snapshot("""\
+<context id="toolset:skills:catalog">
+Answer as {"json": true} or {}.
+<available_skills>
+<skill><name>alpha</name><description>Does things.</description></skill>
+</available_skills>
+{not_a_field}
+</context>
+A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
+""")
+
+
+async def test_excluded_tools_are_neither_offered_nor_mentioned(tmp_path: Path):
+    write_skill(tmp_path, 'alpha', files={'scripts/add.py': ADD, 'notes.md': 'x'})
+    toolset = SkillsToolset(directories=[tmp_path], exclude_tools=['list_skills', 'run_skill_script'])
+    script = await converse(toolset)
+    assert script.tools == [['load_skill', 'read_skill_resource']]
+    assert script.instructions[0] == snapshot("""\
+<context id="toolset:skills:catalog">
+Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+
+<available_skills>
+<skill><name>alpha</name><description>Does things.</description></skill>
+</available_skills>
+
+When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives. Read a resource with `read_skill_resource` when the instructions refer to it.
+</context>
+A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
+""")
+
+
+@dataclass
+class Shop:
+    stock: dict[str, int]
+
+
+async def test_decorated_functions_get_the_dependencies_of_the_run():
+    skills = SkillsToolset[Shop](skills=[])
+
+    @skills.skill(metadata={'version': '1.0'})
+    def stock_keeper() -> str:
+        """Knows what is in stock."""
+        return 'Read `get_items` first.'
+
+    @stock_keeper.resource
+    async def get_items(ctx: RunContext[Shop]) -> list[str]:
+        """All items there are."""
+        return sorted(ctx.deps.stock)
+
+    @stock_keeper.script
+    def take(ctx: RunContext[Shop], item: str, count: int = 1) -> str:
+        """Take items out of stock.
+
+        Args:
+            item: What to take.
+            count: How many.
+        """
+        ctx.deps.stock[item] -= count
+        return f'{ctx.deps.stock[item]} left'
+
+    script = ScriptedModel(
+        calls=[
+            ('load_skill', {'skill_name': 'stock-keeper'}),
+            ('read_skill_resource', {'skill_name': 'stock-keeper', 'resource_name': 'get_items'}),
+            (
+                'run_skill_script',
+                {'skill_name': 'stock-keeper', 'script_name': 'take', 'args': {'item': 'nut', 'count': '2'}},
+            ),
+            (
+                'run_skill_script',
+                {'skill_name': 'stock-keeper', 'script_name': 'take', 'args': '{"item": "nut"}'},
+            ),
+        ]
+    )
+    shop = Shop(stock={'nut': 5, 'bolt': 1})
+    await Agent(script.model, toolsets=[skills], deps_type=Shop).run('Take two nuts, then one.', deps=shop)
+    assert script.instructions[0] == snapshot("""\
+<context id="toolset:skills:catalog">
+Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+
+<available_skills>
+<skill><name>stock-keeper</name><description>Knows what is in stock.</description></skill>
+</available_skills>
+
+When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives. Read a resource with `read_skill_resource` when the instructions refer to it. Run a script with `run_skill_script`.
+</context>
+A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
+""")
+    assert script.received == snapshot(
+        [
+            {
+                'parts': [{'content': 'Take two nuts, then one.', 'part_kind': 'user-prompt'}],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {'tool_name': 'load_skill', 'args': {'skill_name': 'stock-keeper'}, 'part_kind': 'tool-call'}
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'load_skill',
+                        'content': """\
+<skill>
+<name>stock-keeper</name>
+<description>Knows what is in stock.</description>
+<uri>skill://stock-keeper</uri>
+<resources>
+<resource><name>get_items</name><description>All items there are.</description><parameters>{"additionalProperties":false,"properties":{},"type":"object"}</parameters></resource>
+</resources>
+<scripts>
+<script><name>take</name><description>Take items out of stock.</description><parameters>{"additionalProperties":false,"properties":{"item":{"description":"What to take.","type":"string"},"count":{"default":1,"description":"How many.","type":"integer"}},"required":["item"],"type":"object"}</parameters></script>
+</scripts>
+<skill_instructions>
+Read `get_items` first.
+</skill_instructions>
+</skill>\
+""",
+                        'outcome': 'success',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'read_skill_resource',
+                        'args': {'skill_name': 'stock-keeper', 'resource_name': 'get_items'},
+                        'part_kind': 'tool-call',
+                    }
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'read_skill_resource',
+                        'content': ['bolt', 'nut'],
+                        'outcome': 'success',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'args': {
+                            'skill_name': 'stock-keeper',
+                            'script_name': 'take',
+                            'args': {'item': 'nut', 'count': '2'},
+                        },
+                        'part_kind': 'tool-call',
+                    }
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'content': '3 left',
+                        'outcome': 'success',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'args': {'skill_name': 'stock-keeper', 'script_name': 'take', 'args': '{"item": "nut"}'},
+                        'part_kind': 'tool-call',
+                    }
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'content': '2 left',
+                        'outcome': 'success',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+        ]
+    )
+    assert skills.skills['stock-keeper'].metadata == {'version': '1.0'}
+    assert shop.stock == {'nut': 2, 'bolt': 1}
+
+
+async def test_added_edited_and_deleted_skills_are_seen_after_a_reload(tmp_path: Path):
+    write_skill(tmp_path, 'kept', 'As it was.')
+    write_skill(tmp_path, 'gone', 'Will go.')
+    toolset = SkillsToolset(directories=[tmp_path])
+    before = await converse(toolset)
+    write_skill(tmp_path, 'added', 'Is new.', 'New.')
+    write_skill(tmp_path, 'kept', 'Was edited.', 'Edited.')
+    (tmp_path / 'gone' / 'SKILL.md').unlink()
+    (tmp_path / 'gone').rmdir()
+    assert (await converse(toolset)).instructions == before.instructions
+    await to_thread.run_sync(toolset.reload)
+    after = await converse(toolset, ('load_skill', {'skill_name': 'kept'}), ('load_skill', {'skill_name': 'gone'}))
+    assert (before.instructions[0], after.instructions[0]) == snapshot(
+        (
+            """\
+<context id="toolset:skills:catalog">
+Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+
+<available_skills>
+<skill><name>gone</name><description>Will go.</description></skill>
+<skill><name>kept</name><description>As it was.</description></skill>
+</available_skills>
+
+When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives.
+</context>
+A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
+""",
+            """\
+<context id="toolset:skills:catalog">
+Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+
+<available_skills>
+<skill><name>added</name><description>Is new.</description></skill>
+<skill><name>kept</name><description>Was edited.</description></skill>
+</available_skills>
+
+When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives.
+</context>
+A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
+""",
+        )
+    )
+    assert [_without_path(message, tmp_path) for message in after.received] == snapshot(
+        [
+            {'parts': [{'content': 'Go.', 'part_kind': 'user-prompt'}], 'kind': 'request', 'state': 'complete'},
+            {
+                'parts': [{'tool_name': 'load_skill', 'args': {'skill_name': 'kept'}, 'part_kind': 'tool-call'}],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'load_skill',
+                        'content': """\
+<skill>
+<name>kept</name>
+<description>Was edited.</description>
+<uri>skill://kept</uri>
+<location>…/kept</location>
+<skill_instructions>
+Edited.
+</skill_instructions>
+</skill>\
+""",
+                        'outcome': 'success',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [{'tool_name': 'load_skill', 'args': {'skill_name': 'gone'}, 'part_kind': 'tool-call'}],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'load_skill',
+                        'content': "There is no skill 'gone'. The skills are: 'added', 'kept'.",
+                        'outcome': 'failed',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+        ]
+    )
+
+
+async def test_with_auto_reload_a_run_sees_what_changed_before_it(tmp_path: Path):
+    toolset = SkillsToolset(directories=[tmp_path], auto_reload=True)
+    empty = await converse(toolset)
+    assert empty.instructions == [None]
+    assert empty.tools == [['list_skills', 'load_skill', 'read_skill_resource', 'run_skill_script']]
+    write_skill(tmp_path, 'alpha', 'Is new.')
+    assert 'Is new.' in str((await converse(toolset)).instructions)
+    write_skill(tmp_path, 'alpha', 'Was edited.')
+    assert 'Was edited.' in str((await converse(toolset)).instructions)
+    os.remove(tmp_path / 'alpha' / 'SKILL.md')
+    assert (await converse(toolset)).instructions == [None]
+
+
+async def test_a_catalogue_that_changes_is_appended_to_the_conversation(tmp_path: Path):
+    write_skill(tmp_path, 'alpha')
+    toolset = SkillsToolset(directories=[tmp_path])
+    first = ScriptedModel(calls=[])
+    agent = Agent(first.model, toolsets=[toolset])
+    result = await agent.run('One.')
+    write_skill(tmp_path, 'beta')
+    await to_thread.run_sync(toolset.reload)
+    second = ScriptedModel(calls=[])
+    with agent.override(model=second.model):
+        await agent.run('Two.', message_history=result.all_messages())
+    assert second.instructions == first.instructions
+    assert second.received[2:] == snapshot(
+        [
+            {
+                'parts': [
+                    {'content': 'Two.', 'part_kind': 'user-prompt'},
+                    {
+                        'content': """\
+<system><context_diff id="toolset:skills:catalog">
+--- before
++++ after
+@@ -3,4 +3,5 @@
+ <available_skills>
+ <skill><name>alpha</name><description>Does things.</description></skill>
++<skill><name>beta</name><description>Does things.</description></skill>
+ </available_skills>
+ \n\
+</context_diff></system>\
+""",
+                        'part_kind': 'user-prompt',
+                    },
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            }
+        ]
+    )
+
+
+async def test_a_model_that_errs_again_and_again_gets_there_in_one_run(tmp_path: Path):
+    write_skill(tmp_path, 'adding', files={'references/rules.md': 'Whole numbers.', 'scripts/add.py': ADD})
+    toolset = SkillsToolset(directories=[tmp_path])
+
+    @toolset.skill
+    def greeting() -> str:
+        """Greets."""
+        return 'Run greet.'
+
+    @greeting.script
+    def greet(name: str, times: int = 1) -> str:
+        return f'Hello {name}! ' * times
+
+    script = await converse(
+        toolset,
+        ('load_skill', {'skill_name': 'adder'}),
+        ('load_skill', {'skill_name': 'Adding'}),
+        ('read_skill_resource', {'skill_name': 'adding', 'resource_name': 'docs/rules.md'}),
+        ('read_skill_resource', {'skill_name': 'adding', 'resource_name': 'scripts/add.py'}),
+        ('read_skill_resource', {'skill_name': 'adding', 'resource_name': 'rules'}),
+        ('run_skill_script', {'skill_name': 'adding', 'script_name': 'sum.py'}),
+        ('run_skill_script', {'skill_name': 'adding', 'script_name': 'add', 'args': {'_': ['two']}}),
+        ('run_skill_script', {'skill_name': 'adding', 'script_name': 'add', 'args': {'bad name': 1}}),
+        ('run_skill_script', {'skill_name': 'greeting', 'script_name': 'greet', 'args': {'nme': 'Ada', 'times': 'x'}}),
+        ('run_skill_script', {'skill_name': 'greeting', 'script_name': 'greet', 'args': ['Ada']}),
+        ('run_skill_script', {'skill_name': 'greeting', 'script_name': 'greet', 'args': '{"name": '}),
+        ('run_skill_script', {'skill': 'greeting'}),
+        ('run_skill_script', '{"skill_name": '),
+        ('run_skill_script', {'skill_name': 'greeting', 'script_name': 'greet', 'args': {'name': 'Ada'}}),
+        ('run_skill_script', {'skill_name': 'adding', 'script_name': 'add', 'args': ['1', '2']}),
+    )
+    assert [_without_path(message, tmp_path) for message in script.received] == snapshot(
+        [
+            {'parts': [{'content': 'Go.', 'part_kind': 'user-prompt'}], 'kind': 'request', 'state': 'complete'},
+            {
+                'parts': [{'tool_name': 'load_skill', 'args': {'skill_name': 'adder'}, 'part_kind': 'tool-call'}],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'load_skill',
+                        'content': "There is no skill 'adder'. The skills are: 'adding', 'greeting'.",
+                        'outcome': 'failed',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [{'tool_name': 'load_skill', 'args': {'skill_name': 'Adding'}, 'part_kind': 'tool-call'}],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'load_skill',
+                        'content': """\
+<skill>
+<name>adding</name>
+<description>Does things.</description>
+<uri>skill://adding</uri>
+<location>…/adding</location>
+<resources>
+<resource><name>references/rules.md</name></resource>
+</resources>
+<scripts>
+<script><name>scripts/add.py</name></script>
+</scripts>
+<skill_instructions>
+Do it.
+</skill_instructions>
+</skill>\
+""",
+                        'outcome': 'success',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'read_skill_resource',
+                        'args': {'skill_name': 'adding', 'resource_name': 'docs/rules.md'},
+                        'part_kind': 'tool-call',
+                    }
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'read_skill_resource',
+                        'content': "There is no resource 'docs/rules.md' in skill 'adding'. The resources are: 'references/rules.md'.",
+                        'outcome': 'failed',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'read_skill_resource',
+                        'args': {'skill_name': 'adding', 'resource_name': 'scripts/add.py'},
+                        'part_kind': 'tool-call',
+                    }
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'read_skill_resource',
+                        'content': "'scripts/add.py' in skill 'adding' is a script: use run_skill_script.",
+                        'outcome': 'failed',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'read_skill_resource',
+                        'args': {'skill_name': 'adding', 'resource_name': 'rules'},
+                        'part_kind': 'tool-call',
+                    }
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'read_skill_resource',
+                        'content': 'Whole numbers.',
+                        'outcome': 'success',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'args': {'skill_name': 'adding', 'script_name': 'sum.py'},
+                        'part_kind': 'tool-call',
+                    }
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'content': "There is no script 'sum.py' in skill 'adding'. The scripts are: 'scripts/add.py'.",
+                        'outcome': 'failed',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'args': {'skill_name': 'adding', 'script_name': 'add', 'args': {'_': ['two']}},
+                        'part_kind': 'tool-call',
+                    }
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'content': """\
+<script_stderr>Traceback (most recent call last):
+  File "…/adding/scripts/add.py", line 2, in <module>
+    print(sum(map(int, sys.argv[1:])))
+          ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+ValueError: invalid literal for int() with base 10: 'two'</script_stderr>
+Exit code: 1\
+""",
+                        'outcome': 'failed',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'args': {'skill_name': 'adding', 'script_name': 'add', 'args': {'bad name': 1}},
+                        'part_kind': 'tool-call',
+                    }
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'content': '\'bad name\' cannot be the name of an argument. A name is letters, digits, "_", "-" and ".", at most 100 of them, and begins with a letter or digit. Positional arguments go under \'_\'.',
+                        'outcome': 'failed',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'args': {
+                            'skill_name': 'greeting',
+                            'script_name': 'greet',
+                            'args': {'nme': 'Ada', 'times': 'x'},
+                        },
+                        'part_kind': 'tool-call',
+                    }
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'content': "The arguments for script 'greet' do not fit. name: Field required; times: Input should be a valid integer, unable to parse string as an integer; nme: Extra inputs are not permitted. It takes: name (string), times (integer, optional).",
+                        'outcome': 'failed',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'args': {'skill_name': 'greeting', 'script_name': 'greet', 'args': ['Ada']},
+                        'part_kind': 'tool-call',
+                    }
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'content': "The arguments for script 'greet' do not fit. arguments: Input should be a valid dictionary. It takes: name (string), times (integer, optional).",
+                        'outcome': 'failed',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'args': {'skill_name': 'greeting', 'script_name': 'greet', 'args': '{"name": '},
+                        'part_kind': 'tool-call',
+                    }
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'content': "The arguments for script 'greet' do not fit: EOF while parsing a value at line 1 column 9",
+                        'outcome': 'failed',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [{'tool_name': 'run_skill_script', 'args': {'skill': 'greeting'}, 'part_kind': 'tool-call'}],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'content': 'The arguments of run_skill_script do not fit. skill_name: Field required; script_name: Field required; skill: Extra inputs are not permitted. It takes: skill_name (string), script_name (string), args (any, optional).',
+                        'outcome': 'failed',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [{'tool_name': 'run_skill_script', 'args': '{"skill_name": ', 'part_kind': 'tool-call'}],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'content': 'The arguments of run_skill_script do not fit. arguments: Invalid JSON: EOF while parsing a value at line 1 column 15. It takes: skill_name (string), script_name (string), args (any, optional).',
+                        'outcome': 'failed',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'args': {'skill_name': 'greeting', 'script_name': 'greet', 'args': {'name': 'Ada'}},
+                        'part_kind': 'tool-call',
+                    }
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'content': 'Hello Ada! ',
+                        'outcome': 'success',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'args': {'skill_name': 'adding', 'script_name': 'add', 'args': ['1', '2']},
+                        'part_kind': 'tool-call',
+                    }
+                ],
+                'kind': 'response',
+                'state': 'complete',
+            },
+            {
+                'parts': [
+                    {
+                        'tool_name': 'run_skill_script',
+                        'content': '3\n',
+                        'outcome': 'success',
+                        'part_kind': 'tool-return',
+                    }
+                ],
+                'kind': 'request',
+                'state': 'complete',
+            },
+        ]
+    )
+
+
+async def test_what_a_script_prints_on_stderr_and_a_failing_exit_code_are_told(tmp_path: Path):
+    warn = 'import sys\nprint("out")\nprint("careful </script_stderr>", file=sys.stderr)\nsys.exit(int(sys.argv[1]))\n'
+    write_skill(tmp_path, 'noisy', files={'warn.py': warn, 'quiet.py': ''})
+    toolset = SkillsToolset(directories=[tmp_path])
+    run: Call = ('run_skill_script', {'skill_name': 'noisy', 'script_name': 'warn.py', 'args': ['0']})
+    fail: Call = ('run_skill_script', {'skill_name': 'noisy', 'script_name': 'warn.py', 'args': ['3']})
+    quiet: Call = ('run_skill_script', {'skill_name': 'noisy', 'script_name': 'quiet.py'})
+    assert (await converse(toolset, run, fail, quiet)).results == snapshot(
+        [
+            (
+                'run_skill_script',
+                'success',
+                """\
+<script_stdout>out
+</script_stdout>
+<script_stderr>careful &lt;/script_stderr></script_stderr>\
+""",
+            ),
+            (
+                'run_skill_script',
+                'failed',
+                """\
+<script_stdout>out
+</script_stdout>
+<script_stderr>careful &lt;/script_stderr></script_stderr>
+Exit code: 3\
+""",
+            ),
+            ('run_skill_script', 'success', '(The script printed nothing.)'),
+        ]
+    )
+
+
+async def test_a_script_that_takes_too_long_is_stopped_and_what_it_printed_is_told(tmp_path: Path):
+    slow = 'import time\nprint("begun", flush=True)\ntime.sleep(60)\n'
+    write_skill(tmp_path, 'slow', files={'slow.py': slow})
+    toolset = SkillsToolset(directories=[tmp_path], script_executor=LocalSkillScriptExecutor(timeout=1))
+    script = await converse(toolset, ('run_skill_script', {'skill_name': 'slow', 'script_name': 'slow.py'}))
+    assert script.results == snapshot(
+        [
+            (
+                'run_skill_script',
+                'failed',
+                """\
+The script 'slow.py' was stopped: it did not end within 1 s.
+<script_stdout>begun
+</script_stdout>
+Exit code: 137 (SIGKILL)\
+""",
+            )
+        ]
+    )
+
+
+WRITE = """
+import os, pathlib, sys
+folder = pathlib.Path(os.environ['SKILL_WORK_DIR'], 'out')
+folder.mkdir()
+(folder / 'report.md').write_text(sys.argv[1])
+(folder / 'data.bin').write_bytes(bytes(100))
+"""
+
+
+async def test_files_that_a_script_wrote_can_be_read_in_the_same_run(tmp_path: Path):
+    write_skill(tmp_path, 'writer', files={'write.py': WRITE})
+    toolset = SkillsToolset(directories=[tmp_path])
+
+    def write(text: str) -> Call:
+        return 'run_skill_script', {'skill_name': 'writer', 'script_name': 'write', 'args': [text]}
+
+    def read(name: str) -> Call:
+        return 'read_skill_resource', {'skill_name': 'writer', 'resource_name': name}
+
+    script = await converse(
+        toolset,
+        write('first'),
+        write('second'),
+        read('written-1/out/report.md'),
+        read('written-2/out/report.md'),
+        read('written-1/out/data.bin'),
+        read('written-1/other.md'),
+        read('written-3/out/report.md'),
+    )
+    assert script.results == snapshot(
+        [
+            (
+                'run_skill_script',
+                'success',
+                "It wrote files, which can be read with read_skill_resource: 'written-1/out/data.bin', 'written-1/out/report.md'",
+            ),
+            (
+                'run_skill_script',
+                'success',
+                "It wrote files, which can be read with read_skill_resource: 'written-2/out/data.bin', 'written-2/out/report.md'",
+            ),
+            ('read_skill_resource', 'success', 'first'),
+            ('read_skill_resource', 'success', 'second'),
+            (
+                'read_skill_resource',
+                'failed',
+                "'out/data.bin' is binary. Models take text and the types .gif, .jpeg, .jpg, .pdf, .png, .webp.",
+            ),
+            ('read_skill_resource', 'failed', "No script of this run wrote 'written-1/other.md'."),
+            (
+                'read_skill_resource',
+                'failed',
+                "There is no resource 'written-3/out/report.md' in skill 'writer'. There are no resources.",
+            ),
+        ]
+    )
+    other_run = await converse(toolset, read('written-1/out/report.md'))
+    assert [outcome for _, outcome, _ in other_run.results] == ['failed']
+
+
+async def test_a_written_file_is_read_under_the_name_that_was_told(tmp_path: Path):
+    write = "import os, pathlib\npathlib.Path(os.environ['SKILL_WORK_DIR'], 'a \\u202f  b\\n.md').write_text('odd')"
+    write_skill(tmp_path, 'writer', files={'write.py': write})
+    script = await converse(
+        SkillsToolset(directories=[tmp_path]),
+        ('run_skill_script', {'skill_name': 'writer', 'script_name': 'write'}),
+        ('read_skill_resource', {'skill_name': 'writer', 'resource_name': 'written-1/a b .md'}),
+        ('read_skill_resource', {'skill_name': 'writer', 'resource_name': 'written-1/a \u202f  b\n.md'}),
+    )
+    assert script.results[0][-1].endswith("'written-1/a b .md'")
+    assert [content for *_, content in script.results[1:]] == ['odd', 'odd']
+
+
+async def test_the_name_of_a_written_file_does_not_mean_another_one_later_in_the_conversation(tmp_path: Path):
+    write_skill(tmp_path, 'writer', files={'write.py': WRITE})
+    agent = Agent(toolsets=[SkillsToolset(directories=[tmp_path])])
+
+    def write(text: str) -> Call:
+        return 'run_skill_script', {'skill_name': 'writer', 'script_name': 'write', 'args': [text]}
+
+    def read(number: int) -> Call:
+        return 'read_skill_resource', {'skill_name': 'writer', 'resource_name': f'written-{number}/out/report.md'}
+
+    january = await agent.run('January.', model=ScriptedModel(calls=[write('january')]).model)
+    february = ScriptedModel(calls=[write('february'), read(1), read(2)])
+    await agent.run('February.', model=february.model, message_history=january.all_messages())
+    assert [outcome for _, outcome, _ in february.results] == ['success', 'success', 'failed', 'success']
+    assert february.results[-1][-1] == 'february'
+
+
+async def test_what_a_script_prints_makes_no_name_of_a_written_file_mean_two(tmp_path: Path):
+    write_skill(tmp_path, 'writer', files={'write.py': f'{WRITE}\nprint("written-999999")\n'})
+
+    def write(text: str) -> Call:
+        return 'run_skill_script', {'skill_name': 'writer', 'script_name': 'write', 'args': [text]}
+
+    calls: list[Call] = [('list_skills', {}), write('a'), write('b'), write('c')]
+    script = await converse(SkillsToolset(directories=[tmp_path]), *calls)
+    files = [re.findall(r'written-(\d+)/out/report', str(result)) for _, _, result in script.results]
+    assert files == [[], ['1'], ['2'], ['3']]
+
+
+async def test_a_run_keeps_only_so_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(written, 'MAX_RESULTS', 1)
+    monkeypatch.setattr(written, 'MAX_RUNS', 1)
+    write_skill(tmp_path, 'writer', files={'write.py': WRITE})
+    toolset = SkillsToolset(directories=[tmp_path])
+    write: Call = ('run_skill_script', {'skill_name': 'writer', 'script_name': 'write', 'args': ['x']})
+    script = await converse(toolset, write, write)
+    assert ['written-' in str(content) for _, _, content in script.results] == [True, False]
+    assert 'written-1' in str((await converse(toolset, write)).results)
+
+
+async def test_a_name_that_two_files_have_is_answered_with_both(tmp_path: Path):
+    files: dict[str, str | bytes] = {'a/notes.md': 'a', 'b/notes.md': 'b', 'notes.txt': 't'}
+    write_skill(tmp_path, 'alpha', files=files)
+    script = await converse(
+        SkillsToolset(directories=[tmp_path]),
+        ('read_skill_resource', {'skill_name': 'alpha', 'resource_name': 'notes.md'}),
+        ('read_skill_resource', {'skill_name': 'alpha', 'resource_name': 'c/notes.md'}),
+        ('read_skill_resource', {'skill_name': 'alpha', 'resource_name': 'notes.txt'}),
+    )
+    assert script.results == snapshot(
+        [
+            ('read_skill_resource', 'failed', "'notes.md' can mean 'a/notes.md' or 'b/notes.md' in skill 'alpha'."),
+            (
+                'read_skill_resource',
+                'failed',
+                "There is no resource 'c/notes.md' in skill 'alpha'. The resources are: 'b/notes.md', 'a/notes.md', 'notes.txt'.",
+            ),
+            ('read_skill_resource', 'success', 't'),
+        ]
+    )
+
+
+async def test_a_long_text_is_read_in_pages(tmp_path: Path):
+    text = ''.join(f'line {number}\n' for number in range(10_000))
+    write_skill(tmp_path, 'long', files={'book.md': text})
+    toolset = SkillsToolset(directories=[tmp_path])
+    book = {'skill_name': 'long', 'resource_name': 'book.md'}
+    script = await converse(
+        toolset,
+        *(('read_skill_resource', {**book, 'args': args}) for args in (None, {'page': 2}, '{"page": 3}', {'page': 9})),
+    )
+    pages = [str(content) for _, _, content in script.results]
+    assert [page.rpartition('\n\n')[2] for page in pages] == snapshot(
+        [
+            '[Page 1 of 3 of \'book.md\', 98,890 characters. Read on with args {"page": 2}.]',
+            '[Page 2 of 3 of \'book.md\', 98,890 characters. Read on with args {"page": 3}.]',
+            "[Page 3 of 3 of 'book.md', 98,890 characters.]",
+            "['book.md' has 3 pages; there is no page 9.]",
+        ]
+    )
+    assert ''.join(page.rpartition('\n\n')[0] for page in pages[:3]) == text
+
+
+async def test_a_page_that_is_no_number_is_the_first(tmp_path: Path):
+    write_skill(tmp_path, 'short', files={'note.md': 'All of it.'})
+    ask = '{"skill_name": "short", "resource_name": "note.md", "args": {"page": %s}}'
+    calls = [('read_skill_resource', ask % page) for page in ('"x"', 'null', '[]', '1e999', 'NaN')]
+    script = await converse(SkillsToolset(directories=[tmp_path]), *calls)
+    assert script.results == [('read_skill_resource', 'success', 'All of it.')] * 5
+
+
+async def test_images_reach_the_model_as_images_and_other_binaries_are_not_offered(tmp_path: Path):
+    png = b'\x89PNG\r\n\x1a\n\0\0\0\rIHDR'
+    write_skill(tmp_path, 'pictures', files={'logo.png': png, 'data.zip': b'PK\x03\x04\0\0'})
+    toolset = SkillsToolset(directories=[tmp_path])
+    script = ScriptedModel(
+        calls=[
+            ('read_skill_resource', {'skill_name': 'pictures', 'resource_name': 'logo.png'}),
+            ('read_skill_resource', {'skill_name': 'pictures', 'resource_name': 'data.zip'}),
+        ]
+    )
+    await Agent(script.model, toolsets=[toolset]).run('Look.')
+    contents = [
+        part.content for message in script.messages for part in message.parts if part.part_kind == 'tool-return'
+    ]
+    assert contents == [
+        BinaryContent(data=png, media_type='image/png'),
+        "There is no resource 'data.zip' in skill 'pictures'. The resources are: 'logo.png'.",
+    ]
+
+
+async def test_tools_that_cannot_do_anything_are_not_offered(tmp_path: Path):
+    write_skill(tmp_path, 'bare')
+    toolset = SkillsToolset(directories=[tmp_path])
+    assert (await converse(toolset)).tools == [['list_skills', 'load_skill']]
+    assert '_skill_' not in str((await converse(toolset)).instructions)
+
+    @toolset.skill
+    def helper() -> str:
+        """Helps."""
+        return ''
+
+    assert (await converse(toolset)).tools == [['list_skills', 'load_skill']]
+
+    @helper.script
+    def help_out() -> str:
+        return 'helped'
+
+    later = await converse(toolset, ('run_skill_script', {'skill_name': 'helper', 'script_name': 'help_out'}))
+    assert later.tools[0] == ['list_skills', 'load_skill', 'run_skill_script']
+    assert '`run_skill_script`' in str(later.instructions)
+    assert later.results == [('run_skill_script', 'success', 'helped')]
+
+    @helper.resource(name='manual', description='How to help.')
+    def read_manual() -> str:
+        return 'Help.'
+
+    assert '`read_skill_resource`' in str((await converse(toolset)).instructions)
+
+
+async def test_without_skills_there_is_no_block_and_no_tool():
+    script = await converse(SkillsToolset(skills=[]))
+    assert (script.instructions, script.tools) == ([None], [[]])
+
+
+async def test_resources_and_scripts_given_to_a_skill_are_used():
+    def double(x: int) -> int:
+        return x * 2
+
+    skill = Skill(
+        'mixed',
+        'Has all kinds.',
+        'Use them.',
+        uri='https://example.com/mixed',
+        compatibility='A network.',
+        resources=[
+            SkillResource('note', content=''),
+            SkillResource('now', description='The time.', function=lambda: 12),
+        ],
+        scripts=[SkillScript('double', function=double)],
+    )
+    script = await converse(
+        SkillsToolset(skills=[skill]),
+        ('load_skill', {'skill_name': 'mixed'}),
+        ('read_skill_resource', {'skill_name': 'mixed', 'resource_name': 'note'}),
+        ('read_skill_resource', {'skill_name': 'mixed', 'resource_name': 'now'}),
+        ('run_skill_script', {'skill_name': 'mixed', 'script_name': 'double', 'args': {'x': 21}}),
+    )
+    assert script.instructions[0] == snapshot("""\
+<context id="toolset:skills:catalog">
+Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+
+<available_skills>
+<skill><name>mixed</name><description>Has all kinds.</description><uri>https://example.com/mixed</uri></skill>
+</available_skills>
+
+When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives. Read a resource with `read_skill_resource` when the instructions refer to it. Run a script with `run_skill_script`.
+</context>
+A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
+""")
+    assert script.results == snapshot(
+        [
+            (
+                'load_skill',
+                'success',
+                """\
+<skill>
+<name>mixed</name>
+<description>Has all kinds.</description>
+<uri>https://example.com/mixed</uri>
+<compatibility>A network.</compatibility>
+<resources>
+<resource><name>note</name></resource>
+<resource><name>now</name><description>The time.</description><parameters>{"additionalProperties":false,"properties":{},"type":"object"}</parameters></resource>
+</resources>
+<scripts>
+<script><name>double</name><parameters>{"additionalProperties":false,"properties":{"x":{"type":"integer"}},"required":["x"],"type":"object"}</parameters></script>
+</scripts>
+<skill_instructions>
+Use them.
+</skill_instructions>
+</skill>\
+""",
+            ),
+            ('read_skill_resource', 'success', ''),
+            ('read_skill_resource', 'success', 12),
+            ('run_skill_script', 'success', 42),
+        ]
+    )
+
+
+async def test_a_function_that_fails_is_a_failure_the_model_sees(caplog: pytest.LogCaptureFixture):
+    toolset = SkillsToolset(skills=[])
+
+    @toolset.skill
+    def fragile() -> str:
+        """Breaks."""
+        return ''
+
+    @fragile.script
+    def divide(by: int) -> float:
+        return 1 / by
+
+    script = await converse(
+        toolset, ('run_skill_script', {'skill_name': 'fragile', 'script_name': 'divide', 'args': {'by': 0}})
+    )
+    assert script.results == snapshot(
+        [('run_skill_script', 'failed', "The script 'divide' failed with ZeroDivisionError: division by zero")]
+    )
+    assert 'ZeroDivisionError' in caplog.text
+
+
+async def test_an_agent_that_a_function_asks_may_fail_but_not_spend_more_than_the_run_may():
+    def unavailable(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        raise ModelHTTPError(503, 'busy')
+
+    expert = Agent(FunctionModel(unavailable))
+    toolset = SkillsToolset(skills=[Skill('experts', 'Asks.', 'Ask.')])
+
+    @toolset.get_skill('experts').script
+    async def ask(ctx: RunContext[object], requests: int) -> str:
+        limits = UsageLimits(request_limit=requests)
+        return (await expert.run('Well?', usage=ctx.usage, usage_limits=limits)).output
+
+    def asking(requests: int) -> Call:
+        args = {'requests': requests}
+        return 'run_skill_script', {'skill_name': 'experts', 'script_name': 'ask', 'args': args}
+
+    script = await converse(toolset, asking(50))
+    assert script.results == snapshot(
+        [
+            (
+                'run_skill_script',
+                'failed',
+                "The script 'ask' failed with ModelHTTPError: status_code: 503, model_name: busy, body: None",
+            )
+        ]
+    )
+    with pytest.raises(UsageLimitExceeded):
+        await converse(toolset, asking(1))
+
+
+async def test_what_a_function_yields_reaches_the_model():
+    toolset = SkillsToolset(skills=[Skill('counter', 'Counts.', 'Count.')])
+    counter = toolset.get_skill('counter')
+
+    @counter.resource
+    def numbers() -> Any:
+        yield from range(3)
+
+    @counter.script
+    async def forever() -> Any:
+        for number in itertools.count():
+            yield number
+
+    @counter.script
+    async def letters() -> Any:
+        for letter in 'ab':
+            yield letter
+
+    @counter.tool_plain
+    def broken() -> Any:
+        yield 1 / 0
+
+    script = await converse(
+        toolset,
+        ('load_skill', {'skill_name': 'counter'}),
+        ('read_skill_resource', {'skill_name': 'counter', 'resource_name': 'numbers'}),
+        ('run_skill_script', {'skill_name': 'counter', 'script_name': 'letters'}),
+        ('run_skill_script', {'skill_name': 'counter', 'script_name': 'forever'}),
+        ('counter__broken', {}),
+    )
+    _, read, ended, ran, called = script.results
+    assert read == ('read_skill_resource', 'success', [0, 1, 2])
+    assert ended == ('run_skill_script', 'success', ['a', 'b'])
+    assert ran == ('run_skill_script', 'success', [*range(1000), '(Only the first 1,000 items.)'])
+    assert called[1:] == ('failed', "The tool 'counter__broken' failed with ZeroDivisionError: division by zero")
+
+
+async def test_an_executor_of_ones_own_runs_the_scripts_of_a_directory(tmp_path: Path):
+    write_skill(tmp_path, 'remote', files={'scripts/go.py': ''})
+
+    def run_elsewhere(script: SkillScript, args: object) -> str:
+        return f'{script.skill_name}/{script.name} with {args}'
+
+    directory = SkillsDirectory(tmp_path, script_executor=CallableSkillScriptExecutor(run_elsewhere))
+    script = await converse(
+        SkillsToolset(directories=[directory]),
+        ('run_skill_script', {'skill_name': 'remote', 'script_name': 'go', 'args': {'fast': True}}),
+    )
+    assert script.results == [('run_skill_script', 'success', "remote/scripts/go.py with {'fast': True}")]
+
+
+async def test_an_executor_of_ones_own_that_fails_does_not_end_the_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    write_skill(tmp_path, 'remote', files={'scripts/go.py': ''})
+
+    async def run_elsewhere(script: SkillScript, args: object) -> str:
+        raise ConnectionError('The cluster is down.')
+
+    directory = SkillsDirectory(tmp_path, script_executor=CallableSkillScriptExecutor(run_elsewhere))
+    script = await converse(
+        SkillsToolset(directories=[directory]),
+        ('run_skill_script', {'skill_name': 'remote', 'script_name': 'go'}),
+    )
+    assert script.results == snapshot(
+        [
+            (
+                'run_skill_script',
+                'failed',
+                "The script 'scripts/go.py' failed with ConnectionError: The cluster is down.",
+            )
+        ]
+    )
+    assert 'Traceback' in caplog.text
+
+
+async def test_scripts_run_in_a_sandbox(tmp_path: Path):
+    look = 'import os, pathlib\nprint(pathlib.Path.home().exists(), os.getpid() < 10, sorted(os.listdir("..")))\n'
+    write_skill(tmp_path, 'curious', files={'scripts/look.py': look})
+    executor = await to_thread.run_sync(BubblewrapSkillScriptExecutor)
+    script = await converse(
+        SkillsToolset(directories=[tmp_path], script_executor=executor),
+        ('run_skill_script', {'skill_name': 'curious', 'script_name': 'look'}),
+    )
+    ((_, outcome, content),) = script.results
+    assert (outcome, str(content).split()[1]) == ('success', 'True')
+    assert str(tmp_path) not in str(content)
+
+
+async def test_scripts_run_in_the_workspace_of_the_agent(tmp_path: Path):
+    write_skill(tmp_path / 'skills', 'adding', files={'scripts/add.py': ADD})
+    workspace = tmp_path / 'workspace'
+    workspace.mkdir()
+    toolset = SkillsToolset(directories=[tmp_path / 'skills'], script_executor=WorkspaceSkillScriptExecutor())
+    script = ScriptedModel(
+        calls=[
+            ('run_skill_script', {'skill_name': 'adding', 'script_name': 'add', 'args': [1, 2]}),
+            ('run_skill_script', {'skill_name': 'adding', 'script_name': 'add', 'args': ['x']}),
+        ]
+    )
+    local = await to_thread.run_sync(LocalWorkspace, workspace)
+    await Agent(script.model, toolsets=[toolset], capabilities=[local]).run('Go.')
+    assert script.results[0] == ('run_skill_script', 'success', '3\n')
+    assert script.results[1][1] == 'failed'
+    assert list(workspace.rglob('add.py')) != []
+
+
+async def test_the_capability_gives_an_agent_the_same_as_the_toolset(tmp_path: Path):
+    write_skill(tmp_path, 'adding', files={'notes.md': 'x', 'scripts/add.py': ADD})
+    as_toolset = await converse(SkillsToolset(directories=[tmp_path]), ('load_skill', {'skill_name': 'adding'}))
+    script = ScriptedModel(calls=as_toolset.calls)
+    await Agent(script.model, capabilities=[SkillsCapability(directories=[tmp_path])]).run('Go.')
+    assert (script.instructions, script.definitions) == (as_toolset.instructions, as_toolset.definitions)
+    assert script.received == as_toolset.received
+
+
+async def test_an_agent_spec_can_name_the_capability(tmp_path: Path):
+    write_skill(tmp_path, 'alpha')
+    script = ScriptedModel(calls=[('load_skill', {'skill_name': 'alpha'})])
+    agent = Agent.from_spec(
+        {'model': 'test', 'capabilities': [{'SkillsCapability': {'directories': [str(tmp_path)]}}]},
+        custom_capability_types=[SkillsCapability],
+    )
+    with agent.override(model=script.model):
+        await agent.run('Go.')
+    assert script.results[0][:2] == ('load_skill', 'success')
+
+
+def _without_path(message: Any, path: Path) -> Any:
+    """A message with the test's own folder left out of its texts."""
+    return json.loads(json.dumps(message).replace(str(path), '…'))
