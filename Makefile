@@ -87,7 +87,9 @@ browser: ## Install Chromium if it is missing, in the same way
 
 # The hostile cases are held to figures, so they run without coverage, which makes Python several times slower.
 test: $(READY) sandbox browser ## Run every test; the package's branches must be covered
-	@$(BIN)/coverage run -m pytest --ignore=tests/hostile
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest --ignore=tests/hostile --numprocesses=4 --dist=loadfile
+	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 	@$(BIN)/pytest tests/hostile
 

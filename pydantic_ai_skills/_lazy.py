@@ -1,24 +1,18 @@
-"""Names that are imported when they are first asked for, because most agents have no use for what is behind them."""
+"""Imports public names on first use, because most agents need few of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
-__all__ = ('import_lazily',)
 
-
-def import_lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """A `__getattr__` for a package that imports a name from the module it lives in.
-
-    Args:
-        package: The package's `__name__`.
-        homes: For each name the module it lives in.
-    """
+def import_lazily(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
+    """A `__getattr__` for a package. `names` are those of each module, which may be relative to the package."""
+    homes = {name: module for module, names_of_module in names.items() for name in names_of_module}
 
     def get(name: str) -> object:
         if name not in homes:
             raise AttributeError(f'module {package!r} has no attribute {name!r}')
-        return getattr(import_module(homes[name]), name)
+        return getattr(import_module(homes[name], package), name)
 
     return get

@@ -38,7 +38,7 @@ class SkillError(Exception):
 
 
 class SkillValidationError(SkillError, ValueError):
-    """A skill, a name or an argument does not follow the rules. The message says which and how to mend it."""
+    """A skill, a name or an argument does not follow the rules. The message says which and how to fix it."""
 
 
 class SkillNotFoundError(SkillError):

@@ -1,17 +1,15 @@
-"""What a person should know about a skill that was found: problems as values, never as exceptions."""
+"""Problems with skills and their sources, as values, and one table with a row for each problem code."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ('DOCS_URL', 'ProblemSeverity', 'SkillProblem')
-
 DOCS_URL = 'https://pydantic-ai-skills.readthedocs.io/en/latest/problems/'
 """The page that explains each problem code, under an anchor of the same name."""
 
 ProblemSeverity = Literal['error', 'warning']
-"""`'error'`: the skill or source was left out. `'warning'`: it was loaded all the same."""
+"""`'error'`: the skill or source was left out. `'warning'`: it was loaded anyway."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +23,10 @@ class SkillProblem:
     """A stable, kebab-case identifier of the rule, such as `name-mismatch`."""
 
     severity: ProblemSeverity
-    """Whether the skill was left out (`'error'`) or loaded all the same (`'warning'`)."""
+    """Whether the skill was left out (`'error'`) or loaded anyway (`'warning'`)."""
 
     message: str
-    """What is wrong and how to mend it, in one or two sentences."""
+    """What is wrong and how to fix it, in one or two sentences."""
 
     line: int | None = None
     """The line of the file it is about, counted from 1, where one can be named."""
@@ -44,5 +42,203 @@ class SkillProblem:
     def __str__(self) -> str:
         place = self.path if self.line is None else f'{self.path}:{self.line}'
         text = f'{place}: {self.severity} [{self.code}] {self.message}'
-        # It goes to logs and terminals, and the names of files are the words of strangers.
+        # It goes to logs and terminals, and file names are not trusted.
         return text if text.isprintable() else ''.join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+@dataclass(frozen=True)
+class SkillRule:
+    """A rule that a skill or a source can break, and what to do about it."""
+
+    code: str
+    """A stable, kebab-case identifier."""
+
+    severity: ProblemSeverity
+    """`'error'`: the skill is left out. `'warning'`: it is loaded anyway."""
+
+    summary: str
+    """What is wrong, in a sentence for the documentation."""
+
+    fix: str
+    """What to do about it, in a sentence or two."""
+
+
+# fmt: off
+_ROWS = (
+    # What a file must be.
+    SkillRule('empty-file', 'error', 'The file is empty.',
+              'Write frontmatter with a name and a description, then the instructions.'),
+    SkillRule('not-utf8', 'error', 'The file is not UTF-8 text.',
+              'Save the file as UTF-8. Editors have this under "save with encoding".'),
+    SkillRule('binary-file', 'error', 'The file holds a NUL byte, so it is not text.',
+              'Put text into `SKILL.md`, and binary content into a file beside it.'),
+    # What its frontmatter must be.
+    SkillRule('no-frontmatter', 'error', 'The file does not begin with a `---` line.',
+              'Begin the file with a `---` line, `name:` and `description:` lines, and another `---` line.'),
+    SkillRule('unclosed-frontmatter', 'error', 'No second `---` line ends the frontmatter.',
+              'Add a line with `---` between the last key and the instructions.'),
+    SkillRule('frontmatter-too-large', 'error', 'The frontmatter does not end within the limit of bytes.',
+              'Keep the frontmatter short; move long text below the second `---` line.'),
+    SkillRule('frontmatter-too-deep', 'error', 'Lists and mappings are nested deeper than the limit.',
+              'Use fewer levels of lists and mappings.'),
+    SkillRule('frontmatter-not-a-mapping', 'error', 'The frontmatter is not a list of `key: value` lines.',
+              'Write the frontmatter as `key: value` lines.'),
+    SkillRule('yaml-alias', 'error', 'The frontmatter uses a YAML alias (`*name`), which is never followed.',
+              'Write the value out where the alias is.'),
+    # What a skill cannot be without.
+    SkillRule('name-unusable', 'error', 'Neither the frontmatter nor the folder gives a name that can be used.',
+              'Add `name:` with lower-case letters, digits and single hyphens, such as `my-skill`.'),
+    SkillRule('description-missing', 'error', 'The description is missing or empty.',
+              'Add `description:` and say what the skill does and when to use it.'),
+    SkillRule('description-not-text', 'error', 'The description is a list or a mapping.',
+              'Write the description as one text after `description:`.'),
+    # What a directory or another source must be.
+    SkillRule('directory-missing', 'error', 'A directory that was named does not exist.',
+              'Create the directory, or correct its path.'),
+    SkillRule('unreadable', 'error',
+              'A folder or a `SKILL.md` cannot be read; a `SKILL.md` that is a link is not read either.',
+              'Make it readable for this user, and a file rather than a link.'),
+    SkillRule('special-file', 'error', 'The `SKILL.md` is not a regular file.', 'Replace it with a regular file.'),
+    SkillRule('too-large', 'error', 'The `SKILL.md` is larger than the limit.',
+              'Move parts of it into files below `references/`, which are read when they are needed.'),
+    SkillRule('folder-link', 'error', 'A folder is a link, and its directory does not follow links.',
+              'Put the folder itself there, or allow links with `follow_links=True`.'),
+    SkillRule('too-many-folders', 'error', 'A directory has more folders than are looked into.',
+              'Name a directory that holds skills and little else.'),
+    SkillRule('source-failed', 'error', 'A source raised an error; skills it gave before are kept.',
+              'Fix what the message names; the source is asked again at the next reload.'),
+    SkillRule('lock-mismatch', 'error', 'A skill, or the commit behind a ref, is not what the lock file says.',
+              'Look at what has changed. To accept it, write the lock file again.'),
+    SkillRule('project-untrusted', 'error', 'Skills of a project are left out, because its checkout is not trusted.',
+              'Read the skills, then name the project in `trust=`.'),
+    # What an installed package must be.
+    SkillRule('package-missing', 'error', 'A package that was named is not installed.',
+              'Install the package, or remove it from `packages=`.'),
+    SkillRule('package-unreadable', 'error', 'The entry points of an installed package cannot be read.',
+              'Install the package again.'),
+    SkillRule('package-untrusted', 'error',
+              'A skill that has to be imported is left out, because its package is not trusted.',
+              'If you trust the package, name it in `trusted=`.'),
+    SkillRule('entry-point-invalid', 'error', 'An entry point names neither a module nor skills.',
+              'Have the entry point name a module, a `Skill`, a list of them or a function.'),
+    SkillRule('module-missing', 'error', 'The module of an entry point does not exist, or is built into Python.',
+              'Correct the entry point, or install the package again.'),
+    SkillRule('module-compiled', 'error', 'The module of an entry point has no source, only compiled code.',
+              'Ship the source of the module, or a folder with a `SKILL.md`.'),
+    SkillRule('module-invalid', 'error',
+              'The module of an entry point is too long, cannot be decoded, or is not valid Python.',
+              'Make the module valid Python in UTF-8.'),
+    SkillRule('module-undocumented', 'error', 'The module of an entry point has no docstring to describe it.',
+              'Give the module a docstring that says what it does and when to use it.'),
+    SkillRule('module-fails', 'error', 'The module of an entry point raises an exception whenever it is imported.',
+              'Import the module by hand to see why, and fix it.'),
+    # What the reader repaired.
+    SkillRule('frontmatter-not-first', 'warning', 'Blank lines come before the frontmatter.',
+              'Remove the blank lines at the top of the file.'),
+    SkillRule('yaml-repaired', 'warning', 'The frontmatter is not valid YAML and was repaired.',
+              'Put values that hold `: `, ` #` or quotes into quotes.'),
+    SkillRule('yaml-duplicate-key', 'warning', 'A key occurs more than once; the last value counts.',
+              'Keep one of the lines.'),
+    SkillRule('yaml-tag', 'warning', 'A YAML tag (`!!float`, `!custom`) is ignored; text stays text.',
+              'Remove the tag.'),
+    # What the specification asks for.
+    SkillRule('name-missing', 'warning', 'There is no name; the folder gives it.',
+              'Add `name:` with the name of the folder.'),
+    SkillRule('name-mismatch', 'warning', 'The name is not the name of the folder.',
+              'Give `name:` and the folder the same name.'),
+    SkillRule('name-invalid', 'warning', 'The name is not lower-case letters, digits and single hyphens.',
+              'Use lower-case letters, digits and single hyphens, such as `my-skill`.'),
+    SkillRule('name-too-long', 'warning', 'The name is longer than 64 characters.', 'Use at most 64 characters.'),
+    SkillRule('description-too-long', 'warning', 'The description is longer than 1024 characters.',
+              'Use at most 1024 characters; details belong in the instructions.'),
+    SkillRule('compatibility-too-long', 'warning', 'The compatibility note is longer than 500 characters.',
+              'Use at most 500 characters; details belong in the instructions.'),
+    SkillRule('field-type', 'warning', 'A field holds another kind of value than the specification gives it.',
+              'Give the field the kind of value the message names, or move it below `metadata:`.'),
+    SkillRule('file-name', 'warning', 'The name of the file is not exactly `SKILL.md`.',
+              'Rename the file to `SKILL.md`.'),
+    SkillRule('model-ignored', 'warning',
+              'A skill names a model or its settings, which the application chooses.',
+              'Remove it; say in `compatibility` what kind of model the skill needs.'),
+    # Tools of a skill that are not offered.
+    SkillRule('tool-invalid', 'warning',
+              'A tool that a skill declares lacks something or has an option of the wrong kind.',
+              'Write it as the page about typed tools shows.'),
+    SkillRule('tool-script-outside', 'warning', 'A tool that a skill declares names a script outside the skill.',
+              'Put the script into the skill and name it by its path there.'),
+    SkillRule('tool-script-missing', 'warning', 'A tool that a skill declares names a script that does not exist.',
+              'Add the script, or correct its path.'),
+    SkillRule('tool-type-unknown', 'warning', 'A tool that a skill declares has an argument of an unknown type.',
+              'Use a type of JSON Schema: string, integer, number, boolean, array or object.'),
+    SkillRule('tool-name-clash', 'warning', 'Two tools of a skill have the same name; the first one is used.',
+              'Give one of the tools another name.'),
+    SkillRule('tool-name-too-long', 'warning',
+              'The name of a tool, with that of its skill before it, is longer than 64 characters.',
+              'Use a shorter name for the tool or for the skill.'),
+    SkillRule('tools-untrusted', 'warning', 'A `tools.py` comes from a source that is not trusted and is not imported.',
+              'Read the file; if you trust the source, mark it as trusted.'),
+    # Files of a skill that are not offered.
+    SkillRule('file-link', 'warning', 'A file or folder in a skill is a link.', 'Put the file itself into the skill.'),
+    SkillRule('file-special', 'warning', 'A file in a skill is not a regular file.',
+              'Remove it, or replace it with a regular file.'),
+    SkillRule('file-too-large', 'warning', 'A file in a skill is larger than the limit.',
+              'Make it smaller, or have a script read it.'),
+    SkillRule('file-unreadable', 'warning', 'A file or folder in a skill cannot be read.',
+              'Make it readable for this user, or give it a plain name.'),
+    SkillRule('folder-too-deep', 'warning', 'A folder in a skill is deeper than the limit.',
+              'Use fewer levels of folders.'),
+    SkillRule('too-many-files', 'warning', 'A skill has more files or folders than are offered.',
+              'Keep only what the skill needs in its folder.'),
+    SkillRule('file-edited', 'warning',
+              'A file in the `target_dir` of a registry was edited there and is not brought up to date.',
+              'Move your changes elsewhere, or remove the file so that it is fetched again.'),
+    # Skills that give way to others.
+    SkillRule('duplicate-name', 'warning',
+              'Two folders of one directory have a skill of the same name; the first one is used.',
+              'Rename one of the skills.'),
+    SkillRule('shadowed', 'warning', 'A source of higher priority has a skill of the same name.',
+              'Nothing, if this is intended. Otherwise rename one of the skills, or leave out one of the sources.'),
+    # Speed and settings.
+    SkillRule('index-failed', 'warning', 'The index on disk cannot be used; the files are read instead.',
+              'Make the file named in the message writable, or remove it so that it is made again.'),
+    SkillRule('watch-failed', 'warning',
+              'A directory cannot be watched for changes; its files are looked at before each run instead.',
+              'Fix what the message names, or use `auto_reload=True`.'),
+    SkillRule('pinned-unknown', 'warning', 'A skill to be pinned does not exist.',
+              'Correct the name in `pinned=`, or remove it there.'),
+    SkillRule('pinned-too-long', 'warning', 'The pinned skills take more room than the budget of the list of skills.',
+              'Pin fewer skills, or raise `catalog_budget`.'),
+    SkillRule('rename-unknown', 'warning', 'A registry is told to rename a skill that it does not have.',
+              'Correct the name in `.renamed()`, or remove it there.'),
+    # Installed packages.
+    SkillRule('package-available', 'warning',
+              'An installed package has skills that are not offered, because it was not named.',
+              'To offer its skills, name the package in `packages=`.'),
+    SkillRule('package-empty', 'warning', 'A package that was named has no skills.',
+              'Remove the package from `packages=`, or install a version that has skills.'),
+    SkillRule('module-unclear', 'warning',
+              'The API of a module, or a function of it, cannot be analysed; the rest of it is loaded.',
+              'Nothing, if the rest is enough. Otherwise simplify what the module exports.'),
+    SkillRule('policy-unknown', 'warning',
+              'The policy of a function is unknown or does not fit; the function is not offered.',
+              'Name a policy that is known, and parameters that the function takes.'),
+    SkillRule('import-failed', 'warning', 'A module, or a function of it, could not be imported to be run.',
+              'Import the module by hand to see why, and fix it.'),
+    SkillRule('extra-missing', 'warning', 'Something has to be installed before a skill can be loaded.',
+              'Install what the message names.'),
+)
+# fmt: on
+
+RULES: dict[str, SkillRule] = {rule.code: rule for rule in _ROWS}
+"""The rule behind each problem code."""
+
+
+def skill_rules() -> dict[str, SkillRule]:
+    """The rule behind each problem code."""
+    return dict(RULES)
+
+
+def problem(code: str, path: str, message: str, line: int | None = None) -> SkillProblem:
+    """Build the problem for a broken rule; the table gives its severity and its fix."""
+    rule = RULES[code]
+    return SkillProblem(path=path, code=code, severity=rule.severity, message=message, line=line, fix=rule.fix)

@@ -1,4 +1,4 @@
-"""Whole conversations with a scripted model: what it says is given, what it receives is recorded."""
+"""Whole conversations with a scripted model that records everything it receives."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai import Agent
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+from pydantic_ai.toolsets import AbstractToolset
 from pydantic_core import to_jsonable_python
+
+from tests.folders import write
 
 Call = tuple[str, Any]
 """A tool and its arguments, as an object or as the JSON text a provider may send."""
@@ -35,10 +40,10 @@ class ScriptedModel:
     """Makes the given tool calls one after another, then answers `done`."""
 
     calls: Sequence[Call]
-    """What it calls, one call a request."""
+    """The tool calls, one per request."""
 
     call_id: str = 'call'
-    """What the ids of its calls begin with."""
+    """The prefix of its call ids."""
 
     instructions: list[str | None] = field(default_factory=list[str | None])
     """The instructions of each request."""
@@ -47,10 +52,13 @@ class ScriptedModel:
     """The names of the tools of each request."""
 
     definitions: dict[str, Any] = field(default_factory=dict[str, Any])
-    """The tools of the last request as the provider gets them."""
+    """The tools of the last request as the provider receives them."""
 
     messages: list[ModelMessage] = field(default_factory=list[ModelMessage])
     """The messages of the last request."""
+
+    saved: list[ModelMessage] = field(default_factory=list[ModelMessage])
+    """The whole conversation after `converse`, saved and loaded again."""
 
     @property
     def model(self) -> FunctionModel:
@@ -58,7 +66,7 @@ class ScriptedModel:
 
     @property
     def streaming_model(self) -> FunctionModel:
-        """The same for runs that stream what the model says."""
+        """The same model for streamed runs."""
         return FunctionModel(self._respond, stream_function=self._stream, model_name='scripted')
 
     async def _stream(
@@ -87,7 +95,7 @@ class ScriptedModel:
 
     @property
     def received(self) -> list[dict[str, Any]]:
-        """Every message of the last request, whole but for what differs from run to run."""
+        """Every message of the last request, without the fields that differ from run to run."""
         return [_stable(message) for message in to_jsonable_python(self.messages)]
 
     @property
@@ -110,6 +118,22 @@ def _stable(value: Any) -> Any:
     return [_stable(item) for item in cast(list[Any], value)] if isinstance(value, list) else value
 
 
+async def converse(
+    skills: AbstractToolset[Any] | AbstractCapability[Any],
+    *calls: Call,
+    prompt: str = 'Go.',
+    deps: Any = None,
+    history: Sequence[ModelMessage] = (),
+) -> ScriptedModel:
+    """Run an agent with these skills whose model makes these calls; return the model with all it received."""
+    script = ScriptedModel(calls=calls)
+    brought: Any = {'capabilities' if isinstance(skills, AbstractCapability) else 'toolsets': [skills]}
+    result = await Agent[Any, str](script.model, **brought).run(prompt, deps=deps, message_history=history)
+    assert result.output == 'done'
+    script.saved = ModelMessagesTypeAdapter.validate_json(result.all_messages_json())
+    return script
+
+
 def write_skill(
     root: Path,
     name: str,
@@ -118,11 +142,7 @@ def write_skill(
     files: dict[str, str | bytes] | None = None,
 ) -> Path:
     """A skill folder below `root`."""
-    folder = root / name
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / 'SKILL.md').write_text(f'---\nname: {name}\ndescription: {description}\n---\n\n{body}\n')
-    for path, content in (files or {}).items():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return folder
+    return write(
+        root / name,
+        {'SKILL.md': f'---\nname: {name}\ndescription: {description}\n---\n\n{body}\n', **(files or {})},
+    )

@@ -1,12 +1,14 @@
-"""Folders of skills to test with, and a short way to a toolset's tools."""
+"""Helpers that write skill folders and call a toolset's tools."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.models.test import TestModel
@@ -22,7 +24,7 @@ def skill_md(name: str, description: str = 'Does it.', body: str = 'Do it.') -> 
 
 
 def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
-    """Write files, by their paths below a folder, and make the folders they need."""
+    """Write files, given by their paths below a folder, and create the folders they need."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         path = folder / name
@@ -37,13 +39,32 @@ def write_skill(
     body: str = 'Do it.',
     files: Mapping[str, str | bytes] | None = None,
 ) -> Path:
-    """Write a skill that has its folder's name."""
+    """Write a skill named after its folder."""
     return write(folder, {'SKILL.md': skill_md(folder.name, description, body), **(files or {})})
 
 
 def settle() -> None:
-    """Wait until what was written last is no longer taken for half written."""
+    """Wait until the file written last no longer counts as half written."""
     time.sleep(0.12)
+
+
+@contextmanager
+def at_first_wait(work: Callable[[], object]) -> Generator[None]:
+    """Do something when the package first waits for whoever writes a file. Until then its clock stands still."""
+    sleep, now, done = time.sleep, time.time_ns(), list[object]()
+    with pytest.MonkeyPatch.context() as patch:
+
+        def work_or_sleep(seconds: float) -> None:
+            if done:
+                return sleep(seconds)
+            patch.undo()
+            done.append(work())
+            return None
+
+        patch.setattr(time, 'sleep', work_or_sleep)
+        patch.setattr(time, 'time_ns', lambda: now)
+        yield
+    assert done, 'nothing waited'
 
 
 async def call_tool(toolset: SkillsToolset[Any], name: str, **args: Any) -> tuple[bool, Any]:

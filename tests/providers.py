@@ -1,4 +1,4 @@
-"""Models of real providers, offline: what they would send is recorded, what they answer is given."""
+"""Real provider models, offline: their requests are recorded and their answers scripted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROVIDERS = ('anthropic', 'openai-responses', 'openai-chat')
 
 @contextmanager
 def recording(provider: str, calls: Sequence[Call]) -> Generator[tuple[Model, list[dict[str, Any]]]]:
-    """A model that makes these calls one after another, then answers `done`; and the bodies of its requests."""
+    """A model that makes these calls in turn and then answers `done`, with the list of its request bodies."""
     bodies: list[dict[str, Any]] = []
     answer = {'anthropic': _anthropic, 'openai-responses': _responses, 'openai-chat': _chat}[provider]
 

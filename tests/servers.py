@@ -1,4 +1,4 @@
-"""Servers of the examples, started as a user would start them."""
+"""Starts the servers among the examples the way a user does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).parent.parent / 'examples'
 
 @contextmanager
 def serving(*arguments: str | Path, home: Path) -> Generator[str]:
-    """The address at which uvicorn says that it listens."""
+    """Start a server and yield the address it reports; stop it afterwards."""
     env = {**os.environ, 'HOME': str(home)}
     command = [sys.executable, *arguments]
     with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:

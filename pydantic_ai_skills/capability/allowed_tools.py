@@ -1,4 +1,4 @@
-"""Calls that a loaded skill has approved beforehand: the `allowed-tools` of its frontmatter."""
+"""Approves calls that a loaded skill allows in the `allowed-tools` of its frontmatter."""
 
 from __future__ import annotations
 
@@ -8,27 +8,20 @@ from typing import Any
 
 from pydantic_ai.messages import ToolCallPart
 
-from pydantic_ai_skills.parsing.rules import tool_name
+from pydantic_ai_skills.parsing.skill_names import tool_name
 from pydantic_ai_skills.types.skill import Skill
-
-__all__ = ('is_approved',)
 
 _ALLOWED = r'(?s)([^()]+)(?:\((.*)\))?'
 _SHELL_SYNTAX = frozenset(';&|<>`$(){}\\\n\r')
-"""What makes more than one command of a text, or another one than it seems."""
+"""Characters that can turn a text into several commands, or into another command than it seems."""
 
 
 def is_approved(call: ToolCallPart, skills: Iterable[Skill[Any]], *, run_tool: str) -> bool:
-    """Whether a loaded skill that is trusted has approved a call beforehand.
+    """Whether one of the loaded skills is trusted and allows this call.
 
-    `Read` approves every call of the tool `Read`; `Bash(git add *)` those calls of `Bash` whose text fits, and
-    `Bash(git:*)` those that begin with the word `git`. A tool of the skill's own can be named as the skill calls it. Of
-    `run_skill_script`, only calls for the skill itself are approved.
-
-    Args:
-        call: The call.
-        skills: The skills that are loaded.
-        run_tool: What the model calls `run_skill_script`.
+    `Read` allows every call of the tool `Read`, `Bash(git add *)` the calls of `Bash` whose text matches, and
+    `Bash(git:*)` those that start with the word `git`. A skill may name its own tools without its prefix. Calls of
+    `run_skill_script`, which the model knows as `run_tool`, are allowed for scripts of the skill itself only.
     """
     return any(
         _fits(allowed, call, skill, run_tool) for skill in skills if skill.is_trusted for allowed in skill.allowed_tools
@@ -42,7 +35,7 @@ def _fits(allowed: str, call: ToolCallPart, skill: Skill[Any], run_tool: str) ->
     name, pattern = match[1], match[2]
     args = call.args_as_dict()
     if call.tool_name == run_tool:
-        # Under the name it has here, whatever the model calls it.
+        # Skills write the name it has here, whatever the model calls it.
         is_named = name == 'run_skill_script' and args.get('skill_name') == skill.name
         subject = args.get('script_name')
     else:

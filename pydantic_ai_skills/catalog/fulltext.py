@@ -1,7 +1,7 @@
 """Full-text search over skills, with SQLite in memory.
 
-Everything that grows with the number of skills happens inside SQLite, in few calls: Python is free meanwhile, so that
-an event loop in another thread goes on.
+All work that grows with the number of skills happens inside SQLite, in few calls that release the GIL, so that an event
+loop in another thread goes on.
 """
 
 from __future__ import annotations
@@ -13,24 +13,22 @@ from difflib import SequenceMatcher
 from typing import Any, cast
 
 from pydantic_ai_skills.exceptions import SkillError
-from pydantic_ai_skills.parsing.rules import MAX_NAME_LENGTH
+from pydantic_ai_skills.parsing.skill_names import MAX_NAME_LENGTH
 from pydantic_ai_skills.types.skill import Skill
 
 from .vocabulary import Vocabulary, normalize, words_of
 
-__all__ = ('FullTextRanker',)
-
 MAX_QUERY_WORDS = 24
-"""How many words of a query are looked for."""
+"""How many words of a query are used."""
 
 MAX_INDEXED_CHARS = 2_000
-"""How much of a skill's description, tags or headings is searched."""
+"""How many characters of a skill's description, tags and headings are indexed."""
 
 MAX_RANKED = 2_000
-"""About how many skills one query ranks: those with its rarest words. Frequent words then only add to the rank."""
+"""About how many skills one query ranks: those with its rarest words. Frequent words only add to the rank."""
 
 MAX_COMPARED = 50
-"""How many names are compared with one that does not exist."""
+"""How many names are compared with a name that does not exist."""
 
 _SCHEMA = """
 CREATE TABLE skills (id INTEGER PRIMARY KEY, name TEXT UNIQUE, words, tags, description, headings);
@@ -52,7 +50,7 @@ _FORGET = """
 INSERT INTO texts(texts, rowid, words, tags, description, headings)
 SELECT 'delete', id, words, tags, description, headings FROM skills WHERE name = ?
 """
-# One row for everything, because each row is a turn for the interpreter. Names hold no blanks.
+# Everything in one row, because each row takes the GIL. Names hold no spaces.
 _WORDS = "SELECT group_concat(term || ' ' || doc, char(10)) FROM vocabulary"
 _RANK = """
 SELECT group_concat(name, ' ') FROM (
@@ -61,7 +59,7 @@ SELECT group_concat(name, ' ') FROM (
 )
 """
 
-_NOT_TOLD = frozenset(
+_FILLER_WORDS = frozenset(
     words_of(
         'a about an and any are as at be by can could do does for from get give have help how i in into is it its like '
         'make me my need of on or our please should so some something that the their them there these this to us use '
@@ -69,21 +67,17 @@ _NOT_TOLD = frozenset(
         most=100,
     )
 )
-"""Words of a request that do not tell what it is about."""
+"""Words of a request that do not say what it is about."""
 
 
 class FullTextRanker:
     """Finds skills by the words of their names, tags, descriptions and headings.
 
-    Other forms of a word, beginnings of words and mistyped words are found too. It is safe to use from several threads.
+    Other forms, prefixes and misspellings of a word are found too. It is safe to use from several threads.
     """
 
     def __init__(self) -> None:
-        """Make an empty index in memory.
-
-        Raises:
-            SkillError: This Python's SQLite was built without full-text search.
-        """
+        """Create an empty index in memory. Raises `SkillError` if SQLite was built without full-text search."""
         self._lock = threading.Lock()
         self._database = sqlite3.connect(':memory:', check_same_thread=False, isolation_level=None)
         self._vocabulary = Vocabulary()
@@ -93,8 +87,8 @@ class FullTextRanker:
             raise SkillError(f'Skills cannot be searched: SQLite here has no FTS5 ({error}).') from error
 
     def update(self, changed: Sequence[Skill[Any]], removed: Collection[str]) -> None:
-        """Take in skills that are new or have changed, and forget others by name."""
-        # As a whole or not at all: what fails is rolled back.
+        """Index new and changed skills, and forget the removed names."""
+        # All or nothing: a failed update is rolled back.
         with self._lock, self._database as database:
             database.execute('BEGIN')
             ((was_empty,),) = database.execute(_IS_EMPTY)
@@ -112,11 +106,11 @@ class FullTextRanker:
         """The names of the skills that fit a query, best first, at most `limit`."""
         with self._lock:
             words = self._words_of(query)
-            expression = self._expression([word for word in words if word not in _NOT_TOLD] or words)
+            expression = self._expression([word for word in words if word not in _FILLER_WORDS] or words)
             return self._names(expression, limit) if expression else []
 
     def close_to(self, name: str) -> Sequence[str]:
-        """The names of the skills whose names have a word of a name that does not exist, the most similar first."""
+        """The names that share a word with a name that does not exist, the most similar first."""
         with self._lock:
             expression = self._expression(self._words_of(name))
             names = self._names(f'words : ({expression})', MAX_COMPARED) if expression else []
@@ -137,7 +131,7 @@ class FullTextRanker:
             yield word, int(count)
 
     def _expression(self, words: Iterable[str]) -> str:
-        """What to ask the index: any of the words in any of their forms, of which the rare ones choose."""
+        """The FTS5 expression: any form of any word. The rare words choose the skills, frequent ones only rank them."""
         groups = [group for word in words if (group := self._vocabulary.meant_by(word))]
         if not groups:
             return ''
@@ -165,7 +159,7 @@ def _row(skill: Skill[Any]) -> tuple[str, str, str, str, str]:
 
 
 def tags_of(skill: Skill[Any]) -> list[str]:
-    """What a skill's metadata files it under."""
+    """The tags and categories in a skill's metadata."""
     tags: list[str] = []
     for key in ('tags', 'keywords', 'category', 'categories'):
         value = skill.metadata.get(key)

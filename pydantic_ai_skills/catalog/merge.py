@@ -1,40 +1,42 @@
-"""Who wins: every source is asked, their skills are merged by priority, and the losers are kept as problems.
+"""Builds the catalog: load every source, merge by priority, index by name.
 
-`load_catalog` is the spine of the package; the rest hangs off its lines.
+Read `load_catalog` first: it is the spine of the package.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 from pydantic_ai_skills.exceptions import SkillNotFoundError
-from pydantic_ai_skills.parsing.rules import problem, spellings
+from pydantic_ai_skills.parsing.skill_names import spellings
 from pydantic_ai_skills.problems import SkillProblem
+from pydantic_ai_skills.types.found_skills import FoundSkills, find_or_keep, first_of_each_name
 from pydantic_ai_skills.types.lookup import MAX_NAMES_COMPARED, closest_first
-from pydantic_ai_skills.types.skill import FoundSkills, Skill
+from pydantic_ai_skills.types.skill import Skill
 
-__all__ = ('Catalog', 'Owners', 'SkillsSource', 'load_catalog', 'merge')
+MAX_SKILLS_LISTED = 100
+"""In a larger catalog, files are listed only when a skill is used."""
 
 
 class SkillsSource(Protocol):
     """Where skills come from: a directory or a registry."""
 
     def find(self) -> FoundSkills:
-        """Look at what is there now."""
+        """The skills it has now."""
         ...
 
 
 @runtime_checkable
 class RemoteSource(Protocol):
-    """A source that keeps what it fetched: looking at it costs nothing, and it fetches again when told to."""
+    """A source that keeps what it fetched, and fetches again only when told to."""
 
     @property
     def latest(self) -> FoundSkills | None:
-        """What it has now, without any work."""
+        """What it fetched last; costs nothing."""
         ...
 
     def refresh(self) -> FoundSkills:
@@ -43,38 +45,48 @@ class RemoteSource(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Contents:
+    """What the sources of one library gave."""
+
+    in_python: tuple[Skill[Any], ...] = ()
+    """The skills written in Python."""
+
+    directories: tuple[FoundSkills, ...] = ()
+    """What each directory had. Of two with the same skill, the later one wins."""
+
+    registries: tuple[FoundSkills, ...] = ()
+    """What each registry had. Of two with the same skill, the earlier one wins."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Catalog:
-    """All skills of a toolset as of one look at its sources. It never changes; a reload makes another one."""
+    """All skills of a toolset at one moment. It is immutable; a reload makes a new one."""
 
     skills: Mapping[str, Skill[Any]]
     """The skills by name, sorted."""
 
     problems: tuple[SkillProblem, ...]
-    """What a person should know: about the skills, their sources, and who lost against whom."""
+    """What is wrong with the skills and their sources, and which skills lost their name to another."""
 
-    directories: tuple[FoundSkills, ...] = ()
-    """What each directory had."""
+    parts: tuple[Contents, ...]
+    """What it was merged from: the contents of one library, or of several that an agent combines."""
 
-    registries: tuple[FoundSkills, ...] = ()
-    """What each registry had."""
+    part_of: Mapping[str, int]
+    """Which of the parts each skill is from."""
 
     def only(self, names: Collection[str]) -> Catalog:
         """The same catalog with these skills only."""
         return replace(self, skills=MappingProxyType({name: self.skills[name] for name in names}))
 
     def get(self, name: str) -> Skill[Any] | None:
-        """The skill of this name, if there is one; a name in other letters (`GitHub`, `My_Skill`) finds it too."""
-        return next((self.skills[known] for known in spellings(name) if known in self.skills), None)
+        """The skill of this name, if there is one; other spellings of the name (`GitHub`, `My_Skill`) find it too."""
+        exact = self.skills.get(name)
+        return exact or next((self.skills[known] for known in spellings(name) if known in self.skills), None)
 
     def find(self, name: str, close_to: Callable[[str], Sequence[str]] | None = None) -> Skill[Any]:
-        """Like `get`, for a name that should be there.
+        """Like `get`, but raise `SkillNotFoundError` with the closest names if there is none.
 
-        Args:
-            name: The name.
-            close_to: Gives the closest names where there are too many to compare them all.
-
-        Raises:
-            SkillNotFoundError: There is none; the message tells the closest names.
+        `close_to` finds those names in a catalog too large to compare them all.
         """
         skill = self.get(name)
         if skill is None:
@@ -84,85 +96,85 @@ class Catalog:
         return skill
 
 
-class Owners:
-    """Which of several groups of sources each skill of their common catalog is from."""
-
-    def __init__(self) -> None:
-        self._catalog: Catalog | None = None
-        self._groups: dict[int, int] = {}
-
-    def index(
-        self, skill: Skill[Any], catalog: Catalog, groups: Sequence[tuple[Iterable[Skill[Any]], int, int]]
-    ) -> int:
-        """The group a skill is from.
-
-        Args:
-            skill: The skill.
-            catalog: The catalog of all groups.
-            groups: Of each group the skills written in Python, and how many directories and registries it has.
-        """
-        if self._catalog is not catalog:
-            self._groups, self._catalog = {}, catalog
-            directories, registries = iter(catalog.directories), iter(catalog.registries)
-            for number, (written, directory_count, registry_count) in enumerate(groups):
-                finds = (*islice(directories, directory_count), *islice(registries, registry_count))
-                for found in (*written, *_skills_of(finds)):
-                    self._groups[id(found)] = number
-        return self._groups.get(id(skill), 0)
-
-
 def load_catalog(
-    written: Iterable[Skill[Any]],
+    in_python: Iterable[Skill[Any]],
     directories: Sequence[SkillsSource],
     registries: Sequence[SkillsSource],
     *,
     last: Catalog | None = None,
     include_registries: bool = True,
+    list_files: bool = True,
 ) -> Catalog:
     """Load every source, merge by priority, index by name.
 
     Args:
-        written: Skills written in Python.
+        in_python: Skills written in Python.
         directories: Of two with the same skill, the later one wins.
         registries: Of two with the same skill, the earlier one wins.
-        last: The catalog so far. It is returned again if nothing has changed, and its skills are kept for a source
-            that fails now.
-        include_registries: Whether to let the registries fetch again if there is a last catalog. Otherwise what they
-            have fetched by themselves meanwhile is taken.
+        last: The catalog so far. It is returned if nothing has changed, and a source that fails now keeps the skills it
+            has there.
+        include_registries: Whether the registries fetch again if there is a last catalog. Otherwise they give what they
+            have fetched on their own since.
+        list_files: Whether to list the files of the skills if there are only a few, so that readers of the catalog need
+            not go back to the disk to see which tools are of use.
     """
-    found = _ask(directories, last.directories if last else ())
     if last is None:
-        fetched = _ask(registries, ())
+        found, fetched = _ask(directories, ()), _ask(registries, ())
     else:
+        (before,) = last.parts
+        found = _ask(directories, before.directories)
         look = _fetch if include_registries else _latest
-        fetched = tuple(look(registry, before) for registry, before in zip(registries, last.registries, strict=True))
-    if last and _same(found, last.directories) and _same(fetched, last.registries):
-        return last
-    return merge(written, found, fetched)
+        fetched = tuple(look(registry, had) for registry, had in zip(registries, before.registries, strict=True))
+        if _same(found, before.directories) and _same(fetched, before.registries):
+            return last
+    contents = Contents(in_python=tuple(in_python), directories=found, registries=fetched)
+    if list_files:
+        _list_files([skill for _, skill in _by_priority([contents])])
+    return merge(contents)
 
 
-def merge(
-    written: Iterable[Skill[Any]], directories: Sequence[FoundSkills], registries: Sequence[FoundSkills]
-) -> Catalog:
-    """Merge what the sources gave: skills written in Python first, then directories, then registries."""
-    skills: dict[str, Skill[Any]] = {}
-    problems = [problem for found in (*directories, *registries) for problem in found.problems]
-    for skill in (*written, *_skills_of(reversed(directories)), *_skills_of(registries)):
-        winner = skills.setdefault(skill.name, skill)
-        if winner is not skill:
-            message = f'The skill {skill.name!r} is not used: the one in {_place_of(winner)} comes first.'
-            problems.append(problem('shadowed', _place_of(skill), message))
+def merge(*parts: Contents) -> Catalog:
+    """Merge by priority: skills written in Python come first, then directories, then registries.
+
+    Of two parts, the later one's skills in Python and directories win, and the earlier one's registries.
+    """
+    finds = (found for part in parts for found in (*part.directories, *part.registries))
+    candidates = list(_by_priority(parts))
+    skills, lost = first_of_each_name(skill for _, skill in candidates)
+    part_of: dict[str, int] = {}
+    for number, skill in candidates:
+        part_of.setdefault(skill.name, number)
     return Catalog(
         skills=MappingProxyType(dict(sorted(skills.items()))),
-        problems=tuple(problems),
-        directories=tuple(directories),
-        registries=tuple(registries),
+        problems=(*(problem for found in finds for problem in found.problems), *lost),
+        parts=parts,
+        part_of=part_of,
     )
 
 
+def _by_priority(parts: Sequence[Contents]) -> Iterator[tuple[int, Skill[Any]]]:
+    """All skills, those that win first, each with the number of the part it is from."""
+    numbered = list(enumerate(parts))
+    for number, part in reversed(numbered):
+        yield from ((number, skill) for skill in part.in_python)
+    for number, part in reversed(numbered):
+        yield from ((number, skill) for found in reversed(part.directories) for skill in found.skills)
+    for number, part in numbered:
+        yield from ((number, skill) for found in part.registries for skill in found.skills)
+
+
+def _list_files(skills: Sequence[Skill[Any]]) -> None:
+    """List the files of each skill, unless there are many or the listing has to wait until the skill is used."""
+    if len(skills) <= MAX_SKILLS_LISTED:
+        for skill in skills:
+            # The error is reported when the skill is used; it must not hide the others.
+            with suppress(Exception):
+                _ = skill.is_late or skill.files
+
+
 def _ask(sources: Sequence[SkillsSource], last: Sequence[FoundSkills]) -> tuple[FoundSkills, ...]:
-    known = [*last, *[FoundSkills()] * len(sources)]
-    return tuple(_find(source, before) for source, before in zip(sources, known, strict=False))
+    known = last or [None] * len(sources)
+    return tuple(find_or_keep(source.find, source, before) for source, before in zip(sources, known, strict=True))
 
 
 def _latest(source: SkillsSource, last: FoundSkills) -> FoundSkills:
@@ -170,25 +182,8 @@ def _latest(source: SkillsSource, last: FoundSkills) -> FoundSkills:
 
 
 def _fetch(source: SkillsSource, last: FoundSkills) -> FoundSkills:
-    return _find(source, last, source.refresh if isinstance(source, RemoteSource) else None)
-
-
-def _find(source: SkillsSource, last: FoundSkills, look: Callable[[], FoundSkills] | None = None) -> FoundSkills:
-    try:
-        return (look or source.find)()
-    except Exception as error:  # noqa: BLE001 - the border that keeps one source from hiding the others
-        kept = f' Its {len(last.skills)} skills from before are kept.' if last.skills else ''
-        message = f'The source failed with {type(error).__name__}: {error}.{kept}'
-        return FoundSkills(last.skills, (problem('source-failed', repr(source), message),))
+    return find_or_keep(source.refresh if isinstance(source, RemoteSource) else source.find, source, last)
 
 
 def _same(found: Sequence[FoundSkills], last: Sequence[FoundSkills]) -> bool:
     return all(now is before for now, before in zip(found, last, strict=True))
-
-
-def _skills_of(finds: Iterable[FoundSkills]) -> Iterator[Skill[Any]]:
-    return (skill for found in finds for skill in found.skills)
-
-
-def _place_of(skill: Skill[Any]) -> str:
-    return skill.path or skill.uri

@@ -1,4 +1,4 @@
-"""The words of an index, and which of them a word of a query may mean: other forms, beginnings, and mistypings."""
+"""Finds the words of an index that a word of a query may mean: other forms, prefixes and misspellings."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
-__all__ = ('Vocabulary', 'normalize', 'stem', 'words_of')
-
 MAX_FORMS = 12
-"""How many words of the index one word of a query may stand for."""
+"""How many words of the index one word of a query may mean."""
 
 MIN_PREFIX_CHARS = 2
-"""A shorter word is never taken for the beginning of another."""
+"""A shorter word is never taken for a prefix."""
 
 _WORD = re.compile(r'[^\W_]+')
-# The last letter of `PDFs` ends no hump.
+# The `s` of `PDFs` does not end a hump.
 _ENDS_OF_HUMPS = re.compile(r'(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s\b)[a-z])')
-# Scripts that put no spaces between words: each ideograph is a word to the index, and of letters, which tell less, each
-# pair: Thai and Lao, Burmese, Khmer.
+# Scripts without spaces between words: each ideograph is indexed as a word; of Thai, Lao, Burmese and Khmer, whose
+# single letters say less, each pair of letters.
 _IDEOGRAPH = re.compile(
     '([\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff])'
 )
@@ -30,21 +28,17 @@ _UNSPACED = re.compile(
 )
 _LEFT_OUT = frozenset(('Mn', 'Mc', 'Me', 'Cs'))
 
-_SUFFIXES = (
-    *((suffix, 'ys') for suffix in ('ysis', 'yses', 'yzing', 'ysing', 'yzer', 'yser', 'yze', 'yse', 'yst', 'ytics')),
-    *(
-        (suffix, '')
-        for suffix in ('ization', 'isation', 'izing', 'ising', 'ized', 'ised', 'izer', 'iser', 'ize', 'ise')
-    ),
-    *((suffix, '') for suffix in ('ation', 'ating', 'ated', 'ates', 'ator', 'ate', 'ment', 'ing', 'ion', 'ies', 'ied')),
-    *((suffix, '') for suffix in ('ous', 'ers', 'ors', 'er', 'or', 'es', 'ed', 'ly')),
-    *((suffix, '') for suffix in ('s', 'e', 'y')),
-)
 _MIN_STEM = 3
+_ENDINGS = re.compile(
+    # Greek words keep `ys`: analysis, analyses, analyzing, analyzer, analyze, analyst, analytics.
+    r'(?P<stem>[a-z0-9]{3,}?)(?:(?P<ys>ys[ei]s|y[zs]ing|y[zs]er|y[zs]e|yst|ytics)'
+    r'|i[zs]ation|i[zs]ing|i[zs]ed|i[zs]er|i[zs]e|ation|ating|ated|ates|ator|ate|ment|ing|ion|ies|ied'
+    r'|ous|ers|ors|er|or|es|ed|ly|s|e|y)'
+).fullmatch
 
 
 def normalize(text: str) -> str:
-    """Text as the index takes it: compatible letters as one, without marks or half characters, words apart."""
+    """Text as it is indexed: compatibility forms unified, without combining marks and surrogates, words separated."""
     if text.isascii():
         return text
     decomposed = unicodedata.normalize('NFKD', text)
@@ -57,13 +51,10 @@ def _pairs(run: re.Match[str]) -> str:
 
 
 def words_of(query: str, most: int, *, is_known: Callable[[str], bool] = lambda _: False) -> list[str]:
-    """The different words of a query, as they are in the index, in their order.
+    """The distinct words of a query in their order, at most `most`, normalized as in the index.
 
-    Args:
-        query: The query.
-        most: How many words to return at most.
-        is_known: Whether a word is in the index in some form: then it is one word, such as `GitHub`, and otherwise as
-            many as it has humps, such as `mergePages`.
+    A word that is known to the index in some form stays whole, such as `GitHub`; any other is split at its humps, such
+    as `mergePages`.
     """
     words: dict[str, None] = {}
     for match in _WORD.finditer(normalize(query)):
@@ -74,31 +65,24 @@ def words_of(query: str, most: int, *, is_known: Callable[[str], bool] = lambda 
 
 
 def _small(word: str) -> str:
-    """In the small letters of SQLite, which has one sigma."""
+    """Lower case as in SQLite, which has only one sigma."""
     return word.lower().replace('\u03c2', '\u03c3')
 
 
 def stem(word: str) -> str:
-    """The part that the forms of an English word have in common, so that `merging` finds `merge`."""
+    """The part that the forms of an English word share, so that `merging` finds `merge`."""
     if not word.isascii():
         return word
-    shorter = word
-    while True:
-        for suffix, instead in _SUFFIXES:
-            if shorter.endswith(suffix) and len(shorter) - len(suffix) >= _MIN_STEM:
-                shorter = shorter[: -len(suffix)] + instead
-                break
-        else:
-            break
-        if instead:
-            return shorter
-    if len(shorter) > _MIN_STEM and shorter[-1] == shorter[-2] and shorter[-1] not in 'aeiou':
-        shorter = shorter[:-1]
-    return shorter
+    while match := _ENDINGS(word):
+        word = match['stem']
+        if match['ys']:
+            return f'{word}ys'
+    is_doubled = len(word) > _MIN_STEM and word[-1] == word[-2] and word[-1] not in 'aeiou'
+    return word[:-1] if is_doubled else word
 
 
 class Vocabulary:
-    """All words of an index, sorted, with the number of skills each one is in."""
+    """All words of an index, sorted, with the number of skills that have each."""
 
     def __init__(self, counted: Iterable[tuple[str, int]] = ()) -> None:
         self._words: list[str] = []
@@ -113,25 +97,25 @@ class Vocabulary:
         return len(self._words)
 
     def count(self, word: str) -> int:
-        """In how many skills a word is."""
+        """How many skills have a word."""
         at = bisect_left(self._words, word)
         return self._counts[at] if at < len(self._words) and self._words[at] == word else 0
 
     def knows(self, word: str) -> bool:
-        """Whether a word is there in some form."""
+        """Whether the index has a word in some form."""
         return bool(self._same_stem(word))
 
     def meant_by(self, word: str) -> list[str]:
-        """The words of the index that a word of a query stands for; none if there are none like it.
+        """The words of the index that a word of a query means.
 
-        These are the word itself and its other forms; if there are none, words that begin with it; then the two words
-        it is made of; then those it is a mistyping of.
+        These are the word and its other forms; if there are none, words that begin with it; else the two words it is
+        made of; else those it is a misspelling of.
         """
         return (
             self._same_stem(word)
             or self._most_common(self._beginning_with(word) if len(word) >= MIN_PREFIX_CHARS else ())
             or self._halves(word)
-            or self._mistyped(word)
+            or self._misspelled(word)
         )
 
     def _same_stem(self, word: str) -> list[str]:
@@ -151,32 +135,35 @@ class Vocabulary:
         return sorted(words, key=lambda word: (word != first, -self.count(word), word))[:MAX_FORMS]
 
     def _halves(self, word: str) -> list[str]:
-        """The two words that were written as one, where there are such."""
+        """The two words that were written as one, if there are such."""
         cuts = ((word[:at], word[at:]) for at in range(2, len(word) - 1))
         halves = [(min(map(self.count, cut)), cut) for cut in cuts]
         rarer, cut = max(halves, default=(0, ()))
         return list(cut) if rarer else []
 
-    def _mistyped(self, word: str) -> list[str]:
-        """The words that are the fewest mistakes away, at most one in a short word and two in a long one."""
-        length = len(word)
-        if length < 3 or word.isdigit():
+    def _misspelled(self, word: str) -> list[str]:
+        """The words with the fewest mistakes between them and this one: at most one if it is short, else two."""
+        if len(word) < 3 or word.isdigit():
             return []
-        most = 1 if length < 6 else 2
-        letters = _letters(word)
-        # A mistake changes at most two letters of a word. Few words pass, so that comparing them costs little.
-        close = [
-            other
-            for other, its_letters in zip(self._words, self._letters, strict=True)
-            if (letters ^ its_letters).bit_count() <= 2 * most and -most <= len(other) - length <= most
+        most = 1 if len(word) < 6 else 2
+        found = [
+            (distance, other)
+            for other in self._similar(word, most)
+            if (distance := mistakes(word, other, most)) <= most
         ]
-        found = [(distance, other) for other in close if (distance := mistakes(word, other, most)) <= most]
-        fewest = min((distance for distance, _ in found), default=0)
+        fewest = min(found, default=(0, ''))[0]
         return self._most_common(other for distance, other in found if distance == fewest)[:3]
+
+    def _similar(self, word: str, most: int) -> Iterator[str]:
+        """The few words worth comparing: each mistake changes at most two letters and the length by one."""
+        letters, length = _letters(word), len(word)
+        for other, its_letters in zip(self._words, self._letters, strict=True):
+            if (letters ^ its_letters).bit_count() <= 2 * most and -most <= len(other) - length <= most:
+                yield other
 
 
 def mistakes(one: str, other: str, most: int) -> int:
-    """How many letters are missing, too many, wrong or swapped with the next one; more than `most` is `most + 1`."""
+    """How many letters are missing, added, wrong or swapped with the next; at most `most + 1`."""
     before: list[int] = []
     last = list(range(len(other) + 1))
     for row, letter in enumerate(one, 1):

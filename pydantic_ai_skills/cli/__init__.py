@@ -1,7 +1,6 @@
-"""The command line, over the same public names that everybody has.
+"""The command line, built on the public API.
 
-`app` has the list of commands; each module beside it has those of one kind. `output` is the only one that writes to the
-terminal: text of strangers passes through it and cannot do anything there.
+`app` lists the commands. Only `output` writes to the terminal: it escapes what untrusted text could do there.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ def main() -> None:
         sys.exit(2)
     from .app import app
 
-    # What it logs is told by the commands, with care for the terminal.
+    # The commands print what is logged, made safe for the terminal.
     logging.getLogger('pydantic_ai_skills').addHandler(logging.NullHandler())
     logging.getLogger('pydantic_ai_skills').propagate = False
     for name, mode in (('stdin', 'r'), ('stdout', 'w'), ('stderr', 'w')):
-        if getattr(sys, name) is None:  # whoever started it has closed it
+        if getattr(sys, name) is None:  # the parent process closed it
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding='utf-8'))
     for stream in (sys.stdout, sys.stderr):
-        # Where a character cannot be written, such as half of one in the name of a file, it is written as an escape.
+        # Write characters that cannot be encoded, such as half of one in a file name, as escapes.
         stream.reconfigure(errors='backslashreplace')  # pyright: ignore[reportUnknownMemberType,reportAttributeAccessIssue] - they are text streams
     app(prog_name=PROGRAM)

@@ -1,4 +1,4 @@
-"""The commands and their names."""
+"""The table of commands."""
 
 from __future__ import annotations
 
@@ -6,25 +6,28 @@ from importlib.metadata import version
 from typing import Annotated
 
 import typer
+from typer import Option
 
+from .add import add
 from .chat import chat
 from .doctor import doctor
-from .listing import list_skills, search, show
+from .list import list_skills
+from .lock import lock
 from .new import new
+from .outdated import outdated
 from .prompt import prompt
-from .remote import add, lock, outdated, remove, sync
+from .remove import remove
 from .run import run
+from .search import search
+from .show import show
+from .sync import sync
 from .validate import validate
-
-__all__ = ('app',)
-
-EPILOG = 'Exit status: 0 done · 1 bad news (problems, a failed script, nothing found) · 2 asked wrongly · 3 failed.'
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    epilog=EPILOG,
+    epilog='Exit status: 0 success · 1 problems found · 2 usage error · 3 operation failed.',
     context_settings={'help_option_names': ['-h', '--help']},
 )
 
@@ -38,10 +41,10 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def root(
     show_version: Annotated[
-        bool, typer.Option('--version', callback=_print_version, is_eager=True, help='Print the version and exit.')
+        bool, Option('--version', callback=_print_version, is_eager=True, help='Print the version and exit.')
     ] = False,
 ) -> None:
-    """Agent Skills at the terminal: see them, check them, run their scripts, fetch them, talk to them."""
+    """Agent Skills at the terminal: list, check, run, fetch and try them."""
 
 
 COMMANDS = {

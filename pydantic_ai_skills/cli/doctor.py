@@ -1,4 +1,4 @@
-"""`doctor`: what is there, what is missing, and what to do about it."""
+"""`doctor`: report what is installed, what is missing and how to get it."""
 
 from __future__ import annotations
 
@@ -22,68 +22,57 @@ from pydantic_ai_skills import (
     SkillsProject,
 )
 
-from .options import DONE, JsonOption, command
+from .command import command
 from .output import Output, counted, place
 
-__all__ = ('doctor',)
-
 State = Literal['ok', 'missing', 'note']
-_MARKS: dict[State, tuple[str, str]] = {
-    'ok': ('ok      ', 'green'),
-    'missing': ('missing ', 'yellow'),
-    'note': ('note    ', 'cyan'),
-}
+_STYLES: dict[State, str] = {'ok': 'green', 'missing': 'yellow', 'note': 'cyan'}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One thing that was looked at."""
+@dataclass(frozen=True)
+class Check:
+    """The result of one check: what was found, and what to do about it."""
 
     what: str
     state: State
     found: str
-    """What is there."""
     advice: str = ''
-    """What to do about it."""
 
 
 @command
-def doctor(as_json: JsonOption = False) -> int:
-    """Say what is missing here, and what to do.
+def doctor(out: Output) -> None:
+    """Report what is installed, what is missing and how to get it.
 
-    It looks at versions, extras, programs, the sandbox, the cache and the places of skills. The exit status is 0
-    whatever is missing: only you know what you need.
+    It checks versions, extras, programs, the sandbox, the cache and the folders of skills. The exit status is always
+    0: only you know what you need.
     """
-    out = Output(as_json=as_json)
-    if as_json:
-        findings = [finding for section in SECTIONS.values() for finding in _safely(section)]
-        out.data({'findings': [asdict(finding) for finding in findings]})
-        return DONE
+    if out.as_json:
+        out.data({'findings': [asdict(check) for section in SECTIONS.values() for check in _safely(section)]})
+        return
     for title, section in SECTIONS.items():
         out.line((title, 'bold'))
-        for finding in _safely(section):
-            out.line('  ', _MARKS[finding.state], f'{finding.what}: {finding.found}')
-            if finding.advice:
-                out.line(f'          {finding.advice}')
-    return DONE
+        for check in _safely(section):
+            out.line('  ', (f'{check.state:<8}', _STYLES[check.state]), f'{check.what}: {check.found}')
+            if check.advice:
+                out.line(f'          {check.advice}')
 
 
-def _safely(section: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """What a section finds; what it stumbles over is a finding too."""
+def _safely(section: Callable[[], Iterator[Check]]) -> Iterator[Check]:
+    """The checks of a section. An error becomes a check too."""
     try:
         yield from section()
-    except Exception as error:  # noqa: BLE001 - a doctor does not fall ill himself
-        yield Finding(what='looking', state='note', found=f'{type(error).__name__}: {error}')
+    except Exception as error:  # noqa: BLE001 - one check that fails must not hide the others
+        yield Check('error', 'note', f'{type(error).__name__}: {error}')
 
 
-def _versions() -> Iterator[Finding]:
-    yield Finding(what='Python', state='ok', found=f'{platform.python_version()} ({sys.executable})')
-    yield Finding(what='system', state='ok', found=f'{platform.system()} {platform.release()} {platform.machine()}')
+def _versions() -> Iterator[Check]:
+    yield Check('Python', 'ok', f'{platform.python_version()} ({sys.executable})')
+    yield Check('system', 'ok', f'{platform.system()} {platform.release()} {platform.machine()}')
     for name in ('pydantic-ai-skills', 'pydantic-ai-slim', 'pydantic'):
-        yield Finding(what=name, state='ok', found=version(name))
+        yield Check(name, 'ok', version(name))
 
 
-def _extras() -> Iterator[Finding]:
+def _extras() -> Iterator[Check]:
     for extra, package, purpose in (
         ('cli', 'typer', 'this command line'),
         ('git', 'gitpython', 'skills from git repositories'),
@@ -91,13 +80,13 @@ def _extras() -> Iterator[Finding]:
         ('watch', 'watchfiles', 'noticing changes as they happen'),
     ):
         try:
-            yield Finding(what=f'extra {extra}', state='ok', found=f'{package} {version(package)}')
+            yield Check(f'extra {extra}', 'ok', f'{package} {version(package)}')
         except PackageNotFoundError:
             advice = f"For {purpose}: pip install 'pydantic-ai-skills[{extra}]'"
-            yield Finding(what=f'extra {extra}', state='missing', found=f'{package} is not installed', advice=advice)
+            yield Check(f'extra {extra}', 'missing', f'{package} is not installed', advice)
 
 
-def _programs() -> Iterator[Finding]:
+def _programs() -> Iterator[Check]:
     for program, purpose in (
         ('git', 'skills from git repositories; 2.31 or newer'),
         ('uv', 'scripts that name their dependencies (PEP 723)'),
@@ -106,9 +95,9 @@ def _programs() -> Iterator[Finding]:
         # uv is often beside the Python it works for, and is looked for there too when a script needs it.
         found = shutil.which(program) or shutil.which(str(Path(sys.executable).with_name(program)))
         if found is None:
-            yield Finding(what=program, state='missing', found='not on the PATH', advice=f'Needed for {purpose}.')
+            yield Check(program, 'missing', 'not on the PATH', f'Needed for {purpose}.')
         else:
-            yield Finding(what=program, state='ok', found=_first_line([found, '--version']) or found)
+            yield Check(program, 'ok', _first_line([found, '--version']) or found)
 
 
 def _first_line(command: list[str]) -> str:
@@ -119,75 +108,74 @@ def _first_line(command: list[str]) -> str:
     return done.stdout.partition('\n')[0]
 
 
-def _sandbox() -> Iterator[Finding]:
+def _sandbox() -> Iterator[Check]:
     try:
         sandbox = BubblewrapSkillScriptExecutor()
     except SandboxUnavailableError as error:
-        advice = 'Scripts that were fetched do not run without it, unless you trust their source.'
-        yield Finding(what='bubblewrap', state='missing', found=str(error), advice=advice)
+        advice = 'Without it, fetched scripts run only if you trust their source.'
+        yield Check('bubblewrap', 'missing', str(error), advice)
         return
     extent = 'with' if sandbox.seccomp else 'without'
-    yield Finding(what='bubblewrap', state='ok', found=f'a sandbox was made, {extent} a filter for system calls')
+    yield Check('bubblewrap', 'ok', f'a sandbox was made, {extent} a filter for system calls')
     for limit in sandbox.unenforced:
-        yield Finding(what='limit', state='note', found=f'{limit} cannot be enforced here')
+        yield Check('limit', 'note', f'{limit} cannot be enforced here')
 
 
-def _cache() -> Iterator[Finding]:
+def _cache() -> Iterator[Check]:
     from pydantic_ai_skills.registries.git import default_cache_dir
 
     folder = default_cache_dir()
     writable = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    advice = ''
-    if not os.access(writable, os.W_OK):
-        advice = 'It cannot be written. Name another folder in PYDANTIC_AI_SKILLS_CACHE_DIR.'
+    hint = 'It is not writable. Set PYDANTIC_AI_SKILLS_CACHE_DIR to another folder.'
+    advice = '' if os.access(writable, os.W_OK) else hint
     size = sum(file.stat().st_size for file in folder.rglob('*') if file.is_file()) if folder.is_dir() else 0
-    found = f'{folder} ({size / 1e6:,.1f} MB)' if folder.is_dir() else f'{folder} (not made yet)'
-    yield Finding(what='cache', state='note' if advice else 'ok', found=found, advice=advice)
+    found = f'{folder} ({size / 1e6:,.1f} MB)' if folder.is_dir() else f'{folder} (not created yet)'
+    yield Check('cache', 'note' if advice else 'ok', found, advice)
 
 
-def _places() -> Iterator[Finding]:
+def _places() -> Iterator[Check]:
     try:
         project = SkillsProject.find()
     except SkillError as error:
-        yield Finding(what='project', state='note', found=str(error), advice='Correct the file.')
+        yield Check('project', 'note', str(error), 'Correct the file.')
         return
-    named = 'names its directories' if project.settings.directories is not None else 'uses the usual places'
-    yield Finding(what='project', state='ok', found=f'{project.root}, {named}')
+    named = 'names its directories' if project.settings.directories is not None else 'uses the default directories'
+    yield Check('project', 'ok', f'{project.root}, {named}')
     if not project.directories:
-        advice = 'Make a skill with: pydantic-ai-skills new NAME'
-        yield Finding(what='skills', state='missing', found='no directory of skills', advice=advice)
-    for directory in project.directories:
-        yield _directory(directory)
+        yield Check('skills', 'missing', 'no directory of skills', 'Create a skill with: pydantic-ai-skills new NAME')
+    yield from map(_directory, project.directories)
     for folder in SkillsDirectory.standard(project=False):
         if folder.path.is_dir():
             yield _directory(folder.path)
         else:
-            yield Finding(what=str(folder.path), state='note', found='your own place for skills, not made yet')
+            yield Check(str(folder.path), 'note', 'your own folder for skills, not created yet')
+    yield from _packages(project)
+    for source in project.sources:
+        if project.is_locked(source):
+            yield Check(str(source), 'ok', 'locked')
+        else:
+            yield Check(str(source), 'missing', 'not in the lock file', 'Lock it with: pydantic-ai-skills sync')
+
+
+def _packages(project: SkillsProject) -> Iterator[Check]:
     for package in PackageSkillsRegistry(packages=project.settings.packages).available:
         found = f'{package.version}, {counted(len(package.skills), "skill")}'
-        state, advice = 'ok', ''
-        if not package.offered:
-            state, advice = 'note', 'To use them, name the package in `packages` of [tool.pydantic-ai-skills].'
-        yield Finding(what=f'package {package.distribution}', state=state, found=found, advice=advice)
-    for source in project.sources:
-        locked = project.is_locked(source)
-        advice = '' if locked else 'Lock it with: pydantic-ai-skills sync'
-        found = 'locked' if locked else 'not in the lock file'
-        yield Finding(what=str(source), state='ok' if locked else 'missing', found=found, advice=advice)
+        advice = '' if package.offered else 'To use them, add the package to `packages` in [tool.pydantic-ai-skills].'
+        yield Check(f'package {package.distribution}', 'note' if advice else 'ok', found, advice)
 
 
-def _directory(directory: Path) -> Finding:
+def _directory(directory: Path) -> Check:
+    name = place(str(directory))
     if not directory.is_dir():
-        advice = 'Create it, or correct its path in pyproject.toml.'
-        return Finding(what=place(str(directory)), state='missing', found='not there', advice=advice)
+        return Check(name, 'missing', 'does not exist', 'Create it, or correct its path in pyproject.toml.')
     found = SkillsDirectory(directory)
     problems = len(found.problems)
-    advice = f'See them with: pydantic-ai-skills validate {place(str(directory))}' if problems else ''
+    advice = f'See them with: pydantic-ai-skills validate {name}' if problems else ''
     text = f'{counted(len(found.get_skills()), "skill")}, {counted(problems, "problem")}'
-    return Finding(what=place(str(directory)), state='note' if problems else 'ok', found=text, advice=advice)
+    return Check(name, 'note' if problems else 'ok', text, advice)
 
 
-SECTIONS: dict[str, Callable[[], Iterator[Finding]]] = {
+SECTIONS: dict[str, Callable[[], Iterator[Check]]] = {
     'Versions': _versions,
     'Extras': _extras,
     'Programs': _programs,

@@ -1,28 +1,56 @@
-"""The result of a check in the formats that other programs read."""
+"""Skills and problems in formats that programs read."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from pydantic_ai_skills import SkillProblem, skill_rules
+from pydantic_ai_skills import Skill, SkillError, SkillProblem, estimate_tokens, skill_rules
 
 from .output import safe
+from .skills import source_of
 
-__all__ = ('as_github', 'as_sarif')
 
-SARIF_SCHEMA = 'https://json.schemastore.org/sarif-2.1.0.json'
+def problems_data(problems: Iterable[SkillProblem]) -> list[dict[str, Any]]:
+    """Problems as JSON."""
+    return [{**asdict(problem), 'url': problem.url} for problem in problems]
+
+
+def content_of(skill: Skill[Any]) -> str:
+    """The instructions of a skill; empty if they cannot be read."""
+    try:
+        return skill.content
+    except SkillError:
+        return ''
+
+
+def skill_data(skill: Skill[Any]) -> dict[str, Any]:
+    """A skill as JSON, with its size and cost."""
+    files = [item.uri for item in (*skill.resources, *skill.scripts) if item.uri and os.path.isfile(item.uri)]
+    content = content_of(skill)
+    return {
+        'name': skill.name,
+        'description': skill.description,
+        'from': source_of(skill),
+        'path': skill.path,
+        'size': sum(map(os.path.getsize, files)) + len(content.encode()),
+        'tokens': estimate_tokens(content),
+        'files': len(skill.resources) + len(skill.scripts),
+        'problems': problems_data(skill.files.problems),
+        'source': asdict(skill.source) if skill.source else None,
+    }
 
 
 def as_github(problem: SkillProblem) -> str:
     """A problem as a workflow command, which GitHub shows beside the line."""
     place = {'file': _relative(problem.path), 'line': str(problem.line or 1), 'title': problem.code}
     properties = ','.join(f'{name}={_escaped(value, also=":,")}' for name, value in place.items())
-    return safe(f'::{problem.severity} {properties}::{_escaped(_told(problem))}')
+    return safe(f'::{problem.severity} {properties}::{_escaped(_message(problem))}')
 
 
 def as_sarif(problems: Sequence[SkillProblem]) -> dict[str, Any]:
@@ -30,7 +58,7 @@ def as_sarif(problems: Sequence[SkillProblem]) -> dict[str, Any]:
     rules = skill_rules()
     codes = sorted({problem.code for problem in problems})
     return {
-        '$schema': SARIF_SCHEMA,
+        '$schema': 'https://json.schemastore.org/sarif-2.1.0.json',
         'version': '2.1.0',
         'runs': [
             {
@@ -66,12 +94,12 @@ def _result(problem: SkillProblem, rule_index: int) -> dict[str, Any]:
         'ruleId': problem.code,
         'ruleIndex': rule_index,
         'level': problem.severity,
-        'message': {'text': _told(problem)},
+        'message': {'text': _message(problem)},
         'locations': [{'physicalLocation': place}],
     }
 
 
-def _told(problem: SkillProblem) -> str:
+def _message(problem: SkillProblem) -> str:
     return f'{problem.message} {problem.fix or ""}'.rstrip()
 
 
@@ -79,12 +107,12 @@ def _artifact(path: str) -> dict[str, str]:
     relative = _relative(path)
     if os.path.isabs(relative):
         return {'uri': Path(relative).as_uri()}
-    # A path is bytes; what is not UTF-8 in it is kept as such.
+    # A path is bytes, which need not be UTF-8.
     return {'uri': quote(os.fsencode(relative)), 'uriBaseId': 'SRCROOT'}
 
 
 def _relative(path: str) -> str:
-    """A path from where one is, with `/`, unless it is elsewhere."""
+    """A path relative to the current folder, with `/`, if it is inside of it."""
     near = os.path.relpath(path)
     return path if near.startswith(os.pardir) else near.replace(os.sep, '/')
 

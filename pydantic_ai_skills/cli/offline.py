@@ -1,4 +1,4 @@
-"""A stand-in for a model, for `chat` without one: it cannot think, but it uses the tools as a model does."""
+"""An offline stand-in for a model, for `chat` without one: it picks tools by simple rules."""
 
 from __future__ import annotations
 
@@ -8,23 +8,14 @@ from collections.abc import Sequence
 from html import unescape
 from typing import Any
 
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelResponse,
-    TextPart,
-    ToolCallPart,
-    ToolReturnPart,
-    UserPromptPart,
-)
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from .run import told
-
-__all__ = ('HELP', 'offline_model')
+from .run import result_text
 
 HELP = (
-    'I am a stand-in without a model. Ask for something and I load the skill that fits your words. I also understand: '
-    'list · load NAME · read FILE · run SCRIPT ARGUMENTS'
+    'No model is set, so a simple offline stand-in answers. It loads the skill that best matches your words, and '
+    'understands: list · load NAME · read FILE · run SCRIPT ARGUMENTS'
 )
 
 _ENTRY = re.compile(r'<skill><name>(.*?)</name>(?:<description>(.*?)</description>)?')
@@ -34,11 +25,11 @@ _COMMON = frozenset(
     ('and', 'are', 'can', 'for', 'from', 'how', 'its', 'not', 'the', 'this', 'what', 'when', 'with', 'you')
 )
 PARAGRAPH_CHARS = 300
-"""How much of a skill's instructions is repeated."""
+"""How many characters of a skill's instructions it repeats."""
 
 
 def offline_model() -> FunctionModel:
-    """The stand-in."""
+    """A model that needs no network."""
     return FunctionModel(_respond, model_name='offline')
 
 
@@ -52,42 +43,43 @@ def _respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
 
 
 def _act(prompt: str, messages: Sequence[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """Decide on the tool to call, from the words of the prompt."""
+    """Choose the tool to call from the words of the prompt."""
     word, _, rest = prompt.partition(' ')
     tools = {tool.name for tool in info.function_tools}
     skill = _loaded(messages)
-    match word.lower():
-        case 'list' if not rest:
+    match word.lower(), bool(rest):
+        case 'list', False:
             return _call(tools, 'list_skills')
-        case 'load' if rest:
+        case 'help', False:
+            return _say(HELP)
+        case 'load', True:
             return _call(tools, 'load_skill', skill_name=rest.strip())
-        case 'read' if rest and skill:
+        case 'read' | 'run', True if not skill:
+            return _say('Load a skill first: load NAME.')
+        case 'read', True:
             return _call(tools, 'read_skill_resource', skill_name=skill, resource_name=rest.strip())
-        case 'run' if rest and skill:
+        case 'run', True:
             script, *arguments = _split(rest)
             return _call(tools, 'run_skill_script', skill_name=skill, script_name=script, args=arguments or None)
-        case 'read' | 'run' if rest:
-            return _say('Load a skill first: load NAME.')
-        case 'help' if not rest:
-            return _say(HELP)
         case _:
-            best = _best(prompt, info.instructions or '')
-            return _call(tools, 'load_skill', skill_name=best) if best else _say(f'No skill fits that. {HELP}')
+            return _load_best(prompt, tools, info.instructions or '')
 
 
-def _best(prompt: str, instructions: str) -> str | None:
-    """The skill whose name and description have most words in common with the prompt."""
+def _load_best(prompt: str, tools: set[str], instructions: str) -> ModelResponse:
+    """Load the skill whose name and description have most words in common with the prompt."""
     words = _words(prompt)
     scores: dict[str, int] = {}
     for name, description in _ENTRY.findall(instructions):
         common = words & _words(unescape(f'{name} {description}'))
         scores[unescape(name)] = len(common) + 2 * (name in prompt.lower())
-    best = max(scores, key=lambda name: scores[name], default=None)
-    return best if best is not None and scores[best] else None
+    best = max(scores, key=lambda name: scores[name], default='')
+    if not scores.get(best):
+        return _say(f'No skill matches that. {HELP}')
+    return _call(tools, 'load_skill', skill_name=best)
 
 
 def _words(text: str) -> set[str]:
-    """The words of a text, without endings that do not matter."""
+    """The words of a text, without their endings."""
     return {re.sub(r'(ing|ed|es|s|e)$', '', word) for word in _WORD.findall(text.lower())} - _COMMON
 
 
@@ -117,15 +109,14 @@ def _call(tools: set[str], name: str, **args: Any) -> ModelResponse:
 
 
 def _comment(part: ToolReturnPart) -> str:
-    """Something to say about what a tool returned."""
-    text = told(part)
+    """A comment on what a tool returned."""
+    text = result_text(part)
     if part.outcome != 'success':
         return f'That did not work: {text}'
     if part.tool_name != 'load_skill':
         return {'run_skill_script': f'The script printed: {text}'}.get(part.tool_name, 'That is what it says.')
     instructions = text.rpartition('<skill_instructions>')[2].partition('</skill_instructions>')[0].strip()
-    items = _ITEM.findall(text)
-    hints = [f'{"run" if kind == "script" else "read"} {unescape(name)}' for kind, name in items]
+    hints = [f'{"run" if kind == "script" else "read"} {unescape(name)}' for kind, name in _ITEM.findall(text)]
     more = f' Say: {" · ".join(hints[:6])}' if hints else ''
     return f'Its instructions begin: {instructions[:PARAGRAPH_CHARS]}\n{more.strip()}'.strip()
 

@@ -1,7 +1,7 @@
-"""Everything that is written to the terminal.
+"""Writes to the terminal.
 
-Skills are text of strangers. Nothing of it reaches the terminal but through `safe`, which leaves no character that
-could move the cursor, change colours or hide text; and nothing of it is read as markup.
+Skills may contain untrusted text. All text passes through `safe`, which escapes every character that could move the
+cursor, change colours or hide text; none of it is read as markup.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -28,16 +28,14 @@ if TYPE_CHECKING:
 
     from pydantic_ai_skills import GitProgress
 
-__all__ = ('Failure', 'Output', 'counted', 'one_line', 'place', 'safe')
-
 MIN_WIDTH = 24
-"""Where a column of a table that may be cut would have less room than this, there are blocks in place of the table."""
+"""A table whose shortened column would be narrower than this is written as blocks."""
 
 GAP = 2
 """Blanks between the columns of a table."""
 
 PLAIN_WIDTH = 10_000
-"""How wide a line may be where no terminal is: other programs read it, and must not find it cut in two."""
+"""The width where there is no terminal: other programs must not find lines cut in two."""
 
 _PLAIN = re.compile(r'[^\n\t\x20-\x7e\xa0-\u024f]')
 _JSON_ESCAPED = re.compile(r'[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]')
@@ -45,15 +43,11 @@ _SEVERITY_STYLES = {'error': 'bold red', 'warning': 'yellow'}
 
 
 class Failure(Exception):
-    """What a person did that cannot be done, or what failed, in a sentence; and the exit status that says so."""
-
-    def __init__(self, message: str, status: int = 2) -> None:
-        super().__init__(message)
-        self.status = status
+    """A usage error, for the person at the terminal."""
 
 
 def safe(text: str) -> str:
-    """Text that does nothing on a terminal but show: control and format characters are written as escapes."""
+    """Escape control and format characters."""
     return _PLAIN.sub(_shown, text.replace('\r\n', '\n'))
 
 
@@ -76,7 +70,7 @@ def counted(number: int, what: str) -> str:
 
 
 def place(path: str) -> str:
-    """A path as it is shown: from where one is, if that is shorter."""
+    """A path as shown: relative to the current folder if that is shorter."""
     if not os.path.isabs(path):
         return path
     near = os.path.relpath(path)
@@ -85,12 +79,12 @@ def place(path: str) -> str:
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Leave it to the command what a reader who has gone means: rich would end the process, and with status 1."""
+        """Let the command handle it: rich would end the process with status 1."""
         raise  # the error that is being handled
 
 
 class Output:
-    """Where a command writes: text for people, or JSON for programs."""
+    """Writes text for people or JSON for programs."""
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
@@ -108,21 +102,16 @@ class Output:
     @staticmethod
     def _console(stream: Any) -> Console:
         console = _Console(file=stream, highlight=False, markup=False, emoji=False)
-        # COLUMNS=0 is what some say who do not know: nothing would be written at all.
+        # Some set COLUMNS=0 for an unknown width: nothing would be written at all.
         if console.width < 1 or not (console.is_terminal or os.environ.get('COLUMNS')):
             console.width = PLAIN_WIDTH
         return console
 
-    @property
-    def is_terminal(self) -> bool:
-        """Whether a person looks at standard output."""
-        return self.console.is_terminal
-
     # --- For programs ---------------------------------------------------------------------------------------------
 
     def data(self, value: object, *, indent: int | None = 2) -> None:
-        """Write JSON. What could do something on a terminal is escaped in it."""
-        # JSON is UTF-8 for whoever reads it, so where the output is anything else, it is ASCII.
+        """Write JSON, with everything escaped that could affect a terminal."""
+        # Readers expect JSON to be UTF-8. Where the output has another encoding, ASCII is right in both.
         is_utf8 = codecs.lookup(sys.stdout.encoding or 'utf-8').name == 'utf-8'
         text = json.dumps(value, indent=indent, ensure_ascii=not is_utf8, default=str)
         sys.stdout.write(_JSON_ESCAPED.sub(lambda match: f'\\u{ord(match[0]):04x}', text) + '\n')
@@ -131,11 +120,11 @@ class Output:
     # --- For people -----------------------------------------------------------------------------------------------
 
     def line(self, *parts: str | tuple[str, str]) -> None:
-        """Write a line of texts, each with a style if it has one. It is wrapped by the terminal, not by us."""
+        """Write a line of texts, some with a style. The terminal wraps it."""
         self.console.print(_text(parts), soft_wrap=True)
 
     def note(self, *parts: str | tuple[str, str]) -> None:
-        """Write a line beside the result, to standard error."""
+        """Write a line to standard error."""
         self.errors.print(_text(parts), soft_wrap=True)
 
     def heading(self, text: str) -> None:
@@ -144,23 +133,23 @@ class Output:
         self.line((text, 'bold'))
 
     def block(self, text: str, style: str = '') -> None:
-        """Write a text of several lines as it is."""
+        """Write a text of several lines unchanged."""
         self.console.print(Text(safe(text), style=style), soft_wrap=True)
 
-    def fields(self, values: Iterable[tuple[str, str]]) -> None:
-        """Write names and values, one below the other; without those that are empty."""
-        given = [(name, value) for name, value in values if value]
-        width = max((len(name) for name, _ in given), default=0)
-        for name, value in given:
+    def fields(self, values: Mapping[str, str | None]) -> None:
+        """Write names and values, one below the other, without the empty ones."""
+        given = {name: value for name, value in values.items() if value}
+        width = max(map(len, given))
+        for name, value in given.items():
             self.line((f'{name:<{width}}  ', 'dim'), one_line(value))
 
-    def table(self, columns: Iterable[str], rows: Iterable[Iterable[str]], *, wide: str = '') -> None:
-        """Write a table; in blocks where there is no room for one.
+    def table(self, columns: Sequence[str], rows: Iterable[Iterable[str]], *, wide: str = '') -> None:
+        """Write a table, or blocks where the terminal is too narrow for one.
 
         Args:
-            columns: The headings. One that begins with `>` is for numbers.
-            rows: What is below them.
-            wide: The column that is cut where the terminal is too narrow.
+            columns: The headings. A column whose heading begins with `>` is aligned to the right.
+            rows: The cells.
+            wide: The column to shorten where the terminal is too narrow.
         """
         names = [column.removeprefix('>') for column in columns]
         cleaned = [[one_line(cell) for cell in row] for row in rows]
@@ -169,14 +158,16 @@ class Output:
         if room < (min(widths[wide], MIN_WIDTH) if wide else 0):
             self._blocks(names, cleaned)
             return
+        self._grid(columns, cleaned, {wide: max(room, MIN_WIDTH)})
+
+    def _grid(self, columns: Sequence[str], rows: list[list[str]], max_widths: Mapping[str, int]) -> None:
         from rich.table import Table
 
         table = Table(box=None, pad_edge=False, header_style='dim', padding=(0, GAP, 0, 0))
-        for column, name in zip(columns, names, strict=True):
-            justify = 'right' if column.startswith('>') else 'left'
-            max_width = max(room, MIN_WIDTH) if name == wide else None
-            table.add_column(name, justify=justify, no_wrap=True, overflow='ellipsis', max_width=max_width)
-        for row in cleaned:
+        for column in columns:
+            name, justify = column.removeprefix('>'), 'right' if column.startswith('>') else 'left'
+            table.add_column(name, justify=justify, no_wrap=True, overflow='ellipsis', max_width=max_widths.get(name))
+        for row in rows:
             table.add_row(*map(Text, row))
         self.console.print(table)
 
@@ -188,15 +179,15 @@ class Output:
                     self.line((f'  {name}: ', 'dim'), cell)
 
     def markdown(self, text: str) -> None:
-        """Write Markdown as it is meant to look; as it stands where no terminal is."""
-        if not self.is_terminal:
+        """Write Markdown, rendered if there is a terminal."""
+        if not self.console.is_terminal:
             self.block(text)
             return
         from rich.markdown import Markdown  # takes long to import, as do some others here
         from rich.segment import Segment, Segments
 
-        # Links are shown, not hidden behind their text. Entities can bring back what was made safe, so the result is
-        # made safe once more.
+        # Links are shown, not hidden behind their text. Entities can bring back escaped characters, so the result is
+        # escaped once more.
         segments = self.console.render(Markdown(safe(text), hyperlinks=False))
         clean = [Segment(safe(each.text), each.style) for each in segments if not each.control]
         self.console.print(Segments(clean), end='')
@@ -206,8 +197,8 @@ class Output:
         for problem in problems:
             where = one_line(place(problem.path) if problem.line is None else f'{place(problem.path)}:{problem.line}')
             message, fix = one_line(problem.message), f'  fix: {problem.fix}'
-            if not self.is_terminal:
-                # As it stands: laying out a thousand lines takes longer than finding the problems.
+            if not self.console.is_terminal:
+                # Without rich: laying out a thousand lines takes longer than finding the problems.
                 sys.stdout.write(f'{where}: {problem.severity} [{problem.code}] {message}\n{fix}\n')
                 continue
             self.line(
@@ -231,7 +222,7 @@ class Output:
 
     @contextmanager
     def progress(self, what: str) -> Generator[Working]:
-        """Show that something is going on, on standard error, if that is a terminal."""
+        """Show progress on standard error, if that is a terminal."""
         if self.as_json or not self.errors.is_terminal:
             yield Working(None, what)
             return
@@ -243,27 +234,21 @@ class Output:
 
 
 class Working:
-    """A piece of long work, as it goes on."""
+    """Reports the progress of long work, if it is shown."""
 
     def __init__(self, progress: Progress | None, what: str) -> None:
-        """Remember it.
-
-        Args:
-            progress: Where it is shown; nowhere if `None`.
-            what: What is going on.
-        """
         self._what = what
         self._update = None if progress is None else partial(progress.update, progress.add_task(what, total=None))
 
     @property
     def on_step(self) -> Callable[[int, int | None], None] | None:
-        """Takes how far it is, and how far it goes; `None` if nobody looks."""
+        """Takes how much is done and the total; `None` if progress is not shown."""
         update = self._update
         return update and (lambda done, total: update(completed=done, total=total))
 
     @property
     def on_git(self) -> Callable[[GitProgress], None] | None:
-        """Takes how far a fetch is; `None` if nobody looks."""
+        """Takes the progress of a fetch; `None` if progress is not shown."""
         update = self._update
         return update and (
             lambda now: update(completed=now.done, total=now.total, description=f'{self._what}: {now.stage}')

@@ -1,4 +1,4 @@
-"""`prompt`: exactly what a model is sent, and what it costs."""
+"""`prompt`: show exactly what a model is sent, and what it costs."""
 
 from __future__ import annotations
 
@@ -10,30 +10,20 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Annotated, Any
 
-import typer
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from typer import Argument
 
-from pydantic_ai_skills import SkillError, SkillsProject, SkillsToolset, estimate_tokens
+from pydantic_ai_skills import SkillsProject, SkillsToolset, estimate_tokens
 
-from .options import (
-    DONE,
-    DirectoryOption,
-    JsonOption,
-    PackagesOption,
-    StandardOption,
-    command,
-    complete_skill_names,
-    find_skill,
-    look_at_toolset,
-)
+from .command import command
+from .formats import content_of
 from .output import Output
-
-__all__ = ('prompt',)
+from .skills import ChosenSkills, complete_skill_names, find_skill
 
 MAX_LOADED = 200
-"""How many skills are loaded to see what that costs; with more than that, their instructions are counted."""
+"""With more skills than this, they are not loaded to see what that costs; their instructions are counted instead."""
 
 
 @dataclass
@@ -47,40 +37,38 @@ class Seen:
 
 @command
 def prompt(
+    out: Output,
     names: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar='NAME',
-            help='Skills to show as the model gets them when it loads them.',
+            help='Skills to show as the model sees them once loaded.',
             autocompletion=complete_skill_names,
         ),
     ] = None,
-    directory: DirectoryOption = None,
-    standard: StandardOption = False,
-    packages: PackagesOption = False,
-    as_json: JsonOption = False,
-) -> int:
-    """Show what the model is sent, and what it costs.
+    *,
+    chosen: ChosenSkills,
+) -> None:
+    """Show exactly what the model is sent, and what it costs.
 
-    These are the instructions and the tools as they are sent, and with NAME the text of loaded skills. Tokens are
-    estimates, one for every four bytes.
+    That is the instructions and the tools, and with NAME the text of loaded skills. Tokens are estimates, one for
+    every four bytes.
     """
-    out = Output(as_json=as_json)
-    toolset = look_at_toolset(directory, standard=standard, packages=packages)
+    toolset = chosen.look()
     wanted = [find_skill(toolset, name).name for name in names or ()]
-    all_names = list(toolset.skills)
+    skills = toolset.skills
     with out.progress('Loading skills'):
-        seen = asyncio.run(look(toolset, all_names if len(all_names) <= MAX_LOADED else wanted))
+        seen = asyncio.run(look(toolset, list(skills) if len(skills) <= MAX_LOADED else wanted))
     costs = [
         {
             'name': name,
             'listed': estimate_tokens(_entry(seen.instructions, name)),
-            'loaded': estimate_tokens(seen.loaded[name]) if name in seen.loaded else _instructions_cost(toolset, name),
+            'loaded': estimate_tokens(seen.loaded.get(name, '') or content_of(skills[name])),
         }
-        for name in all_names
+        for name in skills
     ]
     budget = _budget()
-    if as_json:
+    if out.as_json:
         out.data(
             {
                 'instructions': seen.instructions,
@@ -97,21 +85,14 @@ def prompt(
         )
     else:
         _show(out, seen, wanted, costs, budget)
-    return DONE
 
 
 async def look(toolset: SkillsToolset[Any], names: list[str]) -> Seen:
-    """Run an agent with a model that notes what it is sent, and that loads some skills."""
+    """Run an agent whose model records what it is sent, and loads some skills."""
     seen = Seen()
 
     def note(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        returned = [
-            part
-            for message in messages
-            if isinstance(message, ModelRequest)
-            for part in message.parts
-            if isinstance(part, ToolReturnPart)
-        ]
+        returned = [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
         seen.loaded.update({part.tool_call_id: part.model_response_str() for part in returned})
         if not returned:
             seen.instructions = info.instructions or ''
@@ -132,7 +113,7 @@ def _show(out: Output, seen: Seen, wanted: list[str], costs: list[dict[str, Any]
     room = f' of {budget:,}' if budget is not None else ''
     tokens = estimate_tokens(seen.instructions)
     out.line((f'Instructions: {len(seen.instructions):,}{room} characters, about {tokens:,} tokens', 'bold'))
-    out.block(seen.instructions or '(none, because there are no skills)')
+    out.block(seen.instructions or '(none: there are no skills)')
     out.heading(f'Tools: about {estimate_tokens(json.dumps(seen.tools)):,} tokens')
     for tool in seen.tools:
         out.line((tool['name'], 'green'))
@@ -151,13 +132,6 @@ def _entry(instructions: str, name: str) -> str:
     """What the instructions say about one skill."""
     match = re.search(rf'<skill><name>{re.escape(escape(name, quote=False))}</name>.*?</skill>', instructions)
     return match[0] if match else ''
-
-
-def _instructions_cost(toolset: SkillsToolset[Any], name: str) -> int:
-    try:
-        return estimate_tokens(toolset.get_skill(name).content)
-    except SkillError:
-        return 0
 
 
 def _budget() -> int | None:

@@ -1,4 +1,4 @@
-"""`run`: a script of a skill, as an agent would run it."""
+"""`run`: run a script of a skill as an agent would."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import asyncio
 import json
 import shlex
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import anyio.to_thread
-import typer
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDenied
+from typer import Argument, Option
 
 from pydantic_ai_skills import (
     BubblewrapSkillScriptExecutor,
@@ -27,87 +28,65 @@ from pydantic_ai_skills import (
     SkillsProject,
 )
 
-from .options import (
-    DONE,
-    FOUND_SOMETHING,
-    MISUSE,
-    DirectoryOption,
-    JsonOption,
-    PackagesOption,
-    SkillArgument,
-    StandardOption,
-    command,
-    find_skill,
-    look_at_toolset,
-    open_toolset,
-)
+from .command import PROBLEMS_FOUND, SUCCESS, USAGE_ERROR, command
 from .output import Failure, Output, safe
-
-__all__ = ('ask', 'run', 'told')
+from .skills import ChosenSkills, SkillArgument, find_skill
 
 Executor = LocalSkillScriptExecutor | BubblewrapSkillScriptExecutor
 
 
 @command
 def run(
+    out: Output,
     name: SkillArgument,
-    script: Annotated[str, typer.Argument(metavar='SCRIPT', help='The script, such as scripts/convert.py.')],
+    script: Annotated[str, Argument(metavar='SCRIPT', help='The script, such as scripts/convert.py.')],
     words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar='ARG', help='Arguments as they stand, after `--`.', show_default=False),
+        list[str] | None, Argument(metavar='ARG', help='Arguments to pass unchanged, after `--`.', show_default=False)
     ] = None,
     arg: Annotated[
         list[str] | None,
-        typer.Option('--arg', '-a', metavar='KEY=VALUE', help='An argument, as a model sends it: --KEY VALUE.'),
+        Option('--arg', '-a', metavar='KEY=VALUE', help='An argument, as a model sends it: --KEY VALUE.'),
     ] = None,
-    args_json: Annotated[
-        str | None, typer.Option('--args-json', metavar='JSON', help='All arguments, as a model sends them.')
-    ] = None,
-    stdin: Annotated[bool, typer.Option('--stdin', help='Send standard input on to the script.')] = False,
+    args_json: Annotated[str | None, Option(metavar='JSON', help='All arguments, as a model sends them.')] = None,
+    stdin: Annotated[bool, Option('--stdin', help='Pass standard input to the script.')] = False,
     sandbox: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             '--sandbox/--no-sandbox',
-            help='Whether to run it in a sandbox. By default, scripts that were fetched are.',
+            help='Whether to run it in a sandbox, as fetched scripts are by default.',
             show_default=False,
         ),
     ] = None,
-    timeout: Annotated[
-        float | None, typer.Option('--timeout', metavar='SECONDS', min=0.1, help='How long it may take.')
-    ] = None,
+    timeout: Annotated[float | None, Option(metavar='SECONDS', min=0.1, help='How long it may take.')] = None,
     output: Annotated[
-        Path | None, typer.Option('--output', '-o', metavar='DIR', help='Keep the files it writes, below this folder.')
+        Path | None, Option('--output', '-o', metavar='DIR', help='Keep the files it writes, below this folder.')
     ] = None,
-    yes: Annotated[bool, typer.Option('--yes', '-y', help='Approve it, if the policy asks.')] = False,
-    dry_run: Annotated[bool, typer.Option('--dry-run', help='Show what would be run, and do not run it.')] = False,
-    directory: DirectoryOption = None,
-    standard: StandardOption = False,
-    packages: PackagesOption = False,
-    as_json: JsonOption = False,
+    yes: Annotated[bool, Option('--yes', '-y', help='Approve it, if the policy asks.')] = False,
+    dry_run: Annotated[bool, Option('--dry-run', help='Show what would be run, and do not run it.')] = False,
+    *,
+    chosen: ChosenSkills,
 ) -> int:
     """Run a script as an agent would.
 
     It goes through the same tool, policy, executor and limits. What the script prints goes to standard output; what
     is said about it, to standard error. The exit status is 0 if it succeeded and 1 if it failed.
     """
-    out = Output(as_json=as_json)
     arguments = _arguments(words, arg, args_json, sys.stdin.read() if stdin else None)
-    skill = find_skill(look_at_toolset(directory, standard=standard, packages=packages), name)
+    skill = find_skill(chosen.look(), name)
     executor = _executor(skill, sandbox=sandbox, timeout=timeout, work_root=output)
     watched = Watched(executor, out, dry_run=dry_run)
-    toolset = open_toolset(directory, standard=standard, packages=packages, script_executor=watched)
-    outcome = _call(toolset, out, skill.name, script, arguments, yes=yes)
-    if as_json:
+    outcome = _call(chosen.open(script_executor=watched), out, skill.name, script, arguments, yes=yes)
+    if out.as_json:
         out.data(_data(outcome, watched))
     else:
         _show(out, outcome, watched, kept=output is not None)
     if watched.described is None and skill.path is not None and outcome.outcome != 'success':
-        return MISUSE  # it was never started: there is none, its arguments do not fit, or it may not run
-    return DONE if outcome.outcome == 'success' else FOUND_SOMETHING
+        return USAGE_ERROR  # never started: it does not exist, its arguments do not fit, or it may not run
+    return SUCCESS if outcome.outcome == 'success' else PROBLEMS_FOUND
 
 
 def _executor(skill: Skill[Any], *, sandbox: bool | None, timeout: float | None, work_root: Path | None) -> Executor:
-    """What an agent of the project would run the skill's scripts with, but for what was asked for."""
+    """The executor an agent of the project would use, changed by the options."""
     project = SkillsProject.find()
     fetched = skill.source is not None and not skill.source.trusted
     wanted = sandbox if sandbox is not None else project.settings.sandbox
@@ -115,7 +94,7 @@ def _executor(skill: Skill[Any], *, sandbox: bool | None, timeout: float | None,
 
 
 class Watched:
-    """An executor that shows what it is about to run, and keeps what came of it."""
+    """An executor that shows what it is about to run, and keeps the result."""
 
     def __init__(self, inner: Executor, out: Output, *, dry_run: bool) -> None:
         self.inner = inner
@@ -126,7 +105,7 @@ class Watched:
         self._dry_run = dry_run
 
     async def run(self, script: SkillScript, args: Any = None, ctx: Any = None) -> Any:
-        """Run the script, unless only to show it."""
+        """Run the script, unless this is a dry run."""
         self.described = await anyio.to_thread.run_sync(self._describe, script, args)
         if self._dry_run:
             return '(not run)'
@@ -158,9 +137,7 @@ def _call(toolset: Any, out: Output, skill: str, script: str, arguments: object,
     returned: list[ToolReturnPart] = []
 
     def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        for message in messages:
-            if isinstance(message, ModelRequest):
-                returned.extend(part for part in message.parts if isinstance(part, ToolReturnPart))
+        returned.extend(part for message in messages for part in message.parts if isinstance(part, ToolReturnPart))
         if returned:
             return ModelResponse(parts=[TextPart('done')])
         if 'run_skill_script' not in [tool.name for tool in info.function_tools]:
@@ -177,13 +154,13 @@ def _call(toolset: Any, out: Output, skill: str, script: str, arguments: object,
     return returned[-1]
 
 
-def told(part: ToolReturnPart) -> str:
-    """What a tool returned, or why it failed, as text."""
+def result_text(part: ToolReturnPart) -> str:
+    """The result of a tool, or why it failed, as text."""
     return part.content if isinstance(part.content, str) else part.model_response_str()
 
 
 def ask(out: Output, requests: DeferredToolRequests, yes: bool) -> DeferredToolResults:
-    """Ask a person to approve what is to be run; without one, it is not approved."""
+    """Ask the person at the terminal to approve calls; without one, they are denied."""
     results = DeferredToolResults()
     for call in requests.approvals:
         what = requests.metadata.get(call.tool_call_id, {}).get('command') or call.tool_name
@@ -200,30 +177,36 @@ def _arguments(words: list[str] | None, pairs: list[str] | None, as_json: str | 
     """The arguments as a model would send them."""
     if as_json is not None:
         if words or pairs or stdin is not None:
-            raise Failure('--args-json gives all arguments, so give no others.')
-        try:
-            return json.loads(as_json)
-        except ValueError as error:
-            raise Failure(f'--args-json is not JSON: {error}.') from None
+            raise Failure('--args-json already gives all arguments; give no others.')
+        return _from_json(as_json)
+    arguments = _named(pairs or ())
+    if stdin is not None:
+        arguments['_stdin'] = stdin
+    if not words:
+        return arguments or None
+    return {**arguments, '_': list(words)} if arguments else list(words)
+
+
+def _from_json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Failure(f'--args-json is not JSON: {error}.') from None
+
+
+def _named(pairs: Iterable[str]) -> dict[str, Any]:
+    """The arguments of `--arg`; one that is repeated becomes a list."""
     given: dict[str, list[Any]] = {}
-    for pair in pairs or ():
+    for pair in pairs:
         key, equals, text = pair.partition('=')
         if not equals or not key:
             raise Failure(f'--arg takes KEY=VALUE, not {pair!r}.')
-        value = _value(text)
-        given.setdefault(key, []).append(value)
-    arguments = {key: values if len(values) > 1 else values[0] for key, values in given.items()}
-    if stdin is not None:
-        arguments['_stdin'] = stdin
-    if words and not arguments:
-        return list(words)
-    if words:
-        arguments['_'] = list(words)
-    return arguments or None
+        given.setdefault(key, []).append(_value(text))
+    return {key: values if len(values) > 1 else values[0] for key, values in given.items()}
 
 
 def _value(text: str) -> Any:
-    """A value as a model would send it. Numbers stay text, so that `1.10` does not become `1.1`."""
+    """A value as a model would send it. Numbers stay text, because `1.10` is not `1.1`."""
     if text in ('true', 'false', 'null') or text.startswith(('[', '{', '"')):
         try:
             return json.loads(text)
@@ -237,13 +220,10 @@ def _data(outcome: ToolReturnPart, watched: Watched) -> dict[str, Any]:
     return {
         **(watched.described or {}),
         'outcome': outcome.outcome,
-        'result': told(outcome),
-        'exit_code': result.exit_code if result else None,
-        'stdout': result.stdout if result else None,
-        'stderr': result.stderr if result else None,
-        'timed_out': result.timed_out if result else None,
+        'result': result_text(outcome),
+        **{name: getattr(result, name, None) for name in ('exit_code', 'stdout', 'stderr', 'timed_out')},
         'duration': round(result.duration, 3) if result else None,
-        'files': [{'name': file.name, 'size': file.size} for file in result.files] if result else [],
+        'files': [{'name': file.name, 'size': file.size} for file in (result.files if result else ())],
         'folder': str(result.work_dir) if result and result.work_dir else None,
     }
 
@@ -252,8 +232,8 @@ def _show(out: Output, outcome: ToolReturnPart, watched: Watched, *, kept: bool)
     result = watched.result
     if result is None:
         if outcome.outcome != 'success':
-            raise Failure(told(outcome), MISUSE)
-        out.block(told(outcome))
+            raise Failure(result_text(outcome))
+        out.block(result_text(outcome))
         return
     for text, stream in ((result.stdout, sys.stdout), (result.stderr, sys.stderr)):
         stream.write(safe(text) if stream.isatty() else text)

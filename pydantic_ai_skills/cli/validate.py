@@ -1,4 +1,4 @@
-"""`validate`: check skills by every rule, and fix what can be fixed."""
+"""`validate`: check skills against every rule, and fix what can be fixed."""
 
 from __future__ import annotations
 
@@ -6,81 +6,67 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
 from pydantic_ai_skills import SkillProblem, SkillsProject, ValidationReport, fix_problems, validate_skills
 
-from .formats import as_github, as_sarif
-from .listing import problem_data
-from .options import DONE, FOUND_SOMETHING, JsonOption, command
+from .command import PROBLEMS_FOUND, SUCCESS, command
+from .formats import as_github, as_sarif, problems_data
 from .output import Failure, Output, counted, place
-
-__all__ = ('validate',)
 
 Format = Literal['text', 'json', 'github', 'sarif']
 
 
 @command
 def validate(
+    out: Output,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar='PATH', help="Directories of skills, skills, or files in skills; the project's if none."
-        ),
+        Argument(metavar='PATH', help="Directories of skills, skills, or files in skills; the project's by default."),
     ] = None,
-    fix: Annotated[
-        bool, typer.Option('--fix', help='Fix what can be fixed without changing what a skill means.')
-    ] = False,
+    fix: Annotated[bool, Option('--fix', help='Fix what can be fixed without changing what a skill means.')] = False,
     lenient: Annotated[
-        bool, typer.Option('--lenient', help='Succeed if every skill would load, whatever else is wrong.')
+        bool, Option('--lenient', help='Succeed if every skill loads, whatever warnings there are.')
     ] = False,
-    output_format: Annotated[Format, typer.Option('--format', help='How to print the result.')] = 'text',
-    as_json: JsonOption = False,
+    output_format: Annotated[Format, Option('--format', help='How to print the result.')] = 'text',
 ) -> int:
-    """Check skills by every rule.
+    """Check skills against every rule.
 
-    The exit status is 0 if nothing is wrong, 1 if something is, 2 if there is nothing to check.
+    The exit status is 0 without problems, 1 with problems, and 2 if there is nothing to check.
     """
-    chosen: Format = 'json' if as_json else output_format
+    chosen: Format = 'json' if out.as_json else output_format
     out = Output(as_json=chosen != 'text')
     targets = _targets(paths)
-    report = _check(out, targets)
-    fixed: list[SkillProblem] = []
-    if fix:
-        fixed = fix_problems(report.problems)
-        report = _check(out, targets) if fixed else report
+    report, fixed = _check(out, targets, fix=fix)
     # A hook names the files that have changed, whether they belong to skills or not.
-    if not report.skills and not report.problems and not all(path.is_file() for path in targets):
-        raise Failure(f'There are no skills in {", ".join(map(str, targets))}.')
+    if not (report.skills or report.problems or all(path.is_file() for path in targets)):
+        raise Failure(f'No skills found in {", ".join(map(str, targets))}.')
     _show(out, report, fixed, chosen, fix=fix)
     bad = any(problem.severity == 'error' or not lenient for problem in report.problems)
-    return FOUND_SOMETHING if bad else DONE
+    return PROBLEMS_FOUND if bad else SUCCESS
 
 
 def _targets(paths: list[Path] | None) -> list[Path]:
     targets = paths or SkillsProject.find().directories
     if not targets:
-        raise Failure('There is nothing to check here. Name a directory of skills, or a skill.')
+        raise Failure('No skills found in this folder. Name a directory of skills, or a skill.')
     for path in targets:
         if not path.exists() and not path.is_symlink():
-            raise Failure(f'There is no {str(path)!r}.')
+            raise Failure(f'{path} does not exist.')
     return targets
 
 
-def _check(out: Output, targets: list[Path]) -> ValidationReport:
+def _check(out: Output, targets: list[Path], *, fix: bool) -> tuple[ValidationReport, list[SkillProblem]]:
+    """Check the targets, and once more if problems were fixed."""
     with out.progress('Checking skills') as working:
-        return validate_skills(*targets, progress=working.on_step)
+        report = validate_skills(*targets, progress=working.on_step)
+        fixed = fix_problems(report.problems) if fix else []
+        return (validate_skills(*targets, progress=working.on_step) if fixed else report), fixed
 
 
 def _show(out: Output, report: ValidationReport, fixed: list[SkillProblem], chosen: Format, *, fix: bool) -> None:
     if chosen == 'json':
-        out.data(
-            {
-                'skills': report.skills,
-                'problems': [problem_data(problem) for problem in report.problems],
-                'fixed': [problem_data(problem) for problem in fixed],
-            }
-        )
+        out.data({'skills': report.skills, 'problems': problems_data(report.problems), 'fixed': problems_data(fixed)})
     elif chosen == 'sarif':
         out.data(as_sarif(report.problems))
     elif chosen == 'github':
@@ -97,7 +83,7 @@ def _show(out: Output, report: ValidationReport, fixed: list[SkillProblem], chos
 def _sentence(report: ValidationReport, *, fix: bool) -> str:
     skills = counted(report.skills, 'skill')
     if not report.problems:
-        return f'{skills}, nothing wrong.'
+        return f'{skills}, no problems.'
     left_out = len({problem.path for problem in report.problems if problem.severity == 'error'})
     sentence = f'{skills}, {counted(len(report.problems), "problem")}'
     if left_out:

@@ -1,5 +1,6 @@
 """Finds skills in folders."""
 
 from .directory import SkillsDirectory
+from .standard import AGENTS_FOLDER
 
-__all__ = ('SkillsDirectory',)
+__all__ = ('AGENTS_FOLDER', 'SkillsDirectory')

@@ -1,4 +1,7 @@
-"""One walk over a folder tree: which folders are skills, what their headers say, and what may still be written."""
+"""Scans a folder tree for skills: which folders are skills, what their headers say, which files are half written.
+
+Each folder is kept with the stamps of its files, so that looking at it again costs two `stat` calls.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,15 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import Any
 
 from pydantic_ai_skills.filesystem.safe_open import (
+    LOOK_AGAIN_S,
     QUIET_NS,
-    STALL_NS,
+    FileStamp,
     Glance,
     OpenFolder,
     SkillFolder,
@@ -20,309 +25,331 @@ from pydantic_ai_skills.filesystem.safe_open import (
     reason,
 )
 from pydantic_ai_skills.parsing import MAX_FRONTMATTER_BYTES, ParsedHead, check_text, find_headings, parse_head
-from pydantic_ai_skills.parsing.rules import problem
-from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.types.skill import FoundSkills
+from pydantic_ai_skills.problems import SkillProblem, problem
+from pydantic_ai_skills.types.found_skills import FoundSkills, first_of_each_name
+from pydantic_ai_skills.types.skill import Skill
 
-from .folder_skill import MAX_SKILL_BYTES, NEVER, FolderSkill, is_skipped_folder, settled
-from .scanned import SKILL_FILE, OddPlace, Place, ScanSettings, collect
-
-if TYPE_CHECKING:
-    pass
-
-__all__ = ('Scan',)
+from .folder_skill import NEVER, FolderSkill, ScannedFolder, SkillReader, is_skipped_folder, settled
+from .ordinary import read_ordinary_skill
+from .settings import MAX_SKILL_BYTES, SKILL_FILE, ScanSettings
+from .standard import DOT_FOLDERS
 
 HEAD_BYTES = 16 * 1024
-"""How much of a `SKILL.md` is read at first; more only when its frontmatter is longer. Its headings can be searched."""
+"""How much of a `SKILL.md` is read at first; more only if its frontmatter is longer. Search finds headings in it."""
 
 BATCH = 32
-"""How many folders are looked into before what was read there is parsed."""
-
-MAX_SCANNED_FOLDERS = 200_000
-"""How many folders are looked into below one directory."""
-
-MAX_SCAN_DEPTH = 32
-"""How deep skills are looked for when `max_depth` is `None`."""
-
-PLUGIN_FOLDERS = frozenset({'.agents', '.claude'})
-"""Dot folders that hold skills by convention; other ones are not looked into."""
+"""How many folders are read before the first of them is parsed."""
 
 NESTED_FOLDER = 'skills'
-"""The only folder of a skill in which other skills are looked for."""
-
+"""The only folder of a skill that may hold other skills."""
 
 HALF_WRITTEN = frozenset({'empty-file', 'not-utf8', 'unclosed-frontmatter'})
-"""What is wrong with the first part of a good file, or with parts of two versions of it."""
+"""Problems of a file that is only partly written, or a mix of two versions."""
 
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""Why something cannot be opened that has nothing to do with it."""
+"""Errors that say nothing about the file that was opened."""
+
+
+def collect(folders: Mapping[str, ScannedFolder], problems: Iterable[SkillProblem] = ()) -> FoundSkills:
+    """The skills of all folders, the first of each name, and all problems."""
+    in_order = [folders[path] for path in sorted(folders)]
+    skills, lost = first_of_each_name((folder.skill for folder in in_order if folder.skill is not None), _duplicate)
+    found = [problem for folder in in_order if folder.problems for problem in folder.problems]
+    return FoundSkills(tuple(skills.values()), (*problems, *found, *lost))
+
+
+def _duplicate(loser: Skill[Any], winner: Skill[Any]) -> SkillProblem:
+    message = f'The skill {winner.name!r} is in {winner.path} already; give one of them another name.'
+    return problem('duplicate-name', loser.path or '', message)
+
+
+def scan_directory(
+    settings: ScanSettings,
+    root: str,
+    *,
+    before: Mapping[str, ScannedFolder] = MappingProxyType({}),
+    current: Collection[str] = (),
+) -> Scan:
+    """Scan a directory, and again while files are half written, until patience runs out.
+
+    `before` has the folders of the last scan, `current` the paths of those known to be unchanged.
+    """
+    deadline = time.monotonic() + settings.limits.patience_s
+    known = before
+    while True:
+        scan = Scan(settings, known=known, before=before, current=current)
+        scan.run(root)
+        if not scan.in_doubt or time.monotonic() >= deadline:
+            break
+        known, current = scan.folders, ()
+        time.sleep(LOOK_AGAIN_S)
+    scan.keep_last_good()
+    return scan
 
 
 class Scan:
-    """One walk over a directory, which reuses the places that are still as they were."""
+    """One walk over a directory, which reuses the folders that have not changed."""
 
     def __init__(
         self,
         settings: ScanSettings,
         *,
-        known: Mapping[str, Place],
-        before: Mapping[str, Place],
-        current: Collection[str] = (),
+        known: Mapping[str, ScannedFolder],
+        before: Mapping[str, ScannedFolder],
+        current: Collection[str],
     ) -> None:
-        """Begin a walk.
-
-        Args:
-            settings: What the developer decided.
-            known: The places of an earlier walk.
-            before: The places as they were before anything changed.
-            current: Those that were just seen to be as they were.
-        """
         self.settings = settings
-        self.current = current
+        self.limits = settings.limits
         self.known = known
+        """The folders of an earlier scan, finished or not."""
+        self.current = current
+        """The paths of known folders that need not be checked for changes."""
         self.before = before
-        self.places: dict[str, Place] = {}
+        """The folders of the last finished scan."""
+        self.folders: dict[str, ScannedFolder] = {}
         self.problems: list[SkillProblem] = []
         self.in_doubt: set[str] = set()
-        """Folders in which something that is broken or gone changed so short a time ago that it may be back soon."""
-        self._links: list[tuple[int, str]] = []
-        self._max_depth = MAX_SCAN_DEPTH if settings.max_depth is None else settings.max_depth
-        self._started = time.time_ns()
-        self._reader = settings.reader(settings.path, SKILL_FILE)
+        """Folders in which something broke or vanished so recently that it may be back soon."""
+        self.ordinary: set[str] = set()
+        """Folders of skills whose files were seen to break no rule."""
         self.was_cut = False
-        """Whether there was more than is looked at."""
+        """Whether there were more folders than the limits allow."""
+        self._links: list[tuple[int, str]] = []
+        self._max_depth = self.limits.scan_depth if settings.max_depth is None else settings.max_depth
+        self._started = time.time_ns()
+        self._reader = SkillReader(settings.path, SKILL_FILE, settings)
 
     def result(self) -> FoundSkills:
-        """The skills of all places, the first of each name."""
+        """The skills of all folders, the first of each name, and all problems."""
         if self.was_cut:
-            message = (
-                f'Only the first {MAX_SCANNED_FOLDERS:,} folders, at most {MAX_SCAN_DEPTH} deep, were looked into; '
-                'name a smaller directory.'
-            )
+            most, depth = self.limits.scanned_folders, self.limits.scan_depth
+            message = f'Only the first {most:,} folders, at most {depth} deep, were scanned; name a smaller directory.'
             self.problems.append(problem('too-many-folders', self.settings.path, message))
-        return collect(self.places, self.problems)
+        return collect(self.folders, self.problems)
 
-    def keep_half_written(self) -> None:
-        """Keep the last good version of a file that is never found whole because somebody writes it all the time."""
-        for path in self.in_doubt & self.places.keys() & self.before.keys():
+    def keep_last_good(self) -> None:
+        """Keep the last good version of each file that never was whole because it is written all the time."""
+        for path in self.in_doubt & self.folders.keys() & self.before.keys():
             last = self.before[path]
-            if self.places[path].file is not None and last.skill is not None:
+            if self.folders[path].file is not None and last.skill is not None:
                 last.stamp = NEVER
-                self.places[path] = last
+                self.folders[path] = last
 
     # --- Folders --------------------------------------------------------------------------------------------------
 
-    def visit(self, root: str) -> None:
-        """Look at a folder that may be trusted to be what it is, links resolved, and at the folders in it."""
+    def run(self, root: str) -> None:
+        """Scan a directory that is trusted, links resolved, and the folders in it."""
         self._visit(SkillFolder(root), None, 0)
-        # The shortest way to a folder counts, because only so many steps are taken from there.
+        # Shortest way first: the depth of a folder decides how far the scan goes from there.
         while self._links:
             depth, link = heappop(self._links)
-            place = self._visit(SkillFolder(os.path.realpath(link)), None, depth)
-            if place is not None:
-                # With the dot, the link is followed: where it leads elsewhere, that is seen.
-                place.path = f'{link}{os.sep}.'
+            scanned = self._visit(SkillFolder(os.path.realpath(link)), None, depth)
+            if scanned is not None:
+                # The dot makes `lstat` follow the link, so that a new target is noticed.
+                scanned.path = f'{link}{os.sep}.'
 
-    def _visit(self, folder: SkillFolder, parent: OpenFolder | None, depth: int) -> Place | None:
-        """Look at a folder, through the one it is in where that is open; the place, unless it is known or not there."""
+    def _visit(self, folder: SkillFolder, parent: OpenFolder | None, depth: int) -> ScannedFolder | None:
+        """Scan a folder, through its open parent if there is one. Returns it only if it was read now."""
         path = folder.path
-        if path in self.places:
+        if path in self.folders:
             return None
-        if len(self.places) >= MAX_SCANNED_FOLDERS:
+        if len(self.folders) >= self.limits.scanned_folders:
             self.was_cut = True
             return None
-        place = self.known.get(path)
-        if place is not None and (path in self.current or place.is_current()):
-            self.places[path] = place
-            if place.inner or place.links:
-                self._visit_inner(folder, place, None, depth)
+        known = self.known.get(path)
+        if known is not None and (path in self.current or known.is_current()):
+            self.folders[path] = known
+            self._visit_inner(folder, known, None, depth)
             return None
+        scanned = None
         try:
-            with folder.open() if parent is None else parent.folder_at(path) as opened:
-                place = self.places[path] = self._look_at(folder, opened)
-                if place.inner or place.links:
-                    self._visit_inner(folder, place, opened, depth)
+            with folder.open() if parent is None else parent.folder(path[len(parent.path) + 1 :]) as opened:
+                scanned = self.folders[path] = self._read_folder(folder, opened)
+                self._visit_inner(folder, scanned, opened, depth)
         except OSError as error:
             self._cannot_open(path, depth, error)
-        return place
+        return scanned
 
-    def _visit_inner(self, folder: SkillFolder, place: Place, opened: OpenFolder | None, depth: int) -> None:
-        if depth < self._max_depth:
-            root, path, names = folder.root, folder.path, place.inner
-            if opened is not None and opened.is_by_descriptor and not self.known:
-                names = self._glance_at(folder, names, opened)
-            for name in names:
-                self._visit(SkillFolder(root, f'{path}{os.sep}{name}'), opened, depth + 1)
-            for link in place.links:
+    def _visit_inner(self, folder: SkillFolder, scanned: ScannedFolder, opened: OpenFolder | None, depth: int) -> None:
+        names: Sequence[str] = scanned.inner
+        if depth >= self._max_depth:
+            self.was_cut |= bool(names) and self.settings.max_depth is None
+            return
+        if names and opened is not None and opened.descriptor is not None and not self.known:
+            names = self._read_simple_skills(folder, names, opened)
+        for name in names:
+            self._visit(SkillFolder(folder.root, f'{folder.path}{os.sep}{name}'), opened, depth + 1)
+        if self.settings.follow_links:
+            for link in scanned.folder_links:
                 heappush(self._links, (depth + 1, link))
-        elif place.inner and self.settings.max_depth is None:
-            self.was_cut = True
 
-    def _glance_at(self, folder: SkillFolder, names: Sequence[str], opened: OpenFolder) -> list[str]:
-        """Take in the folders that are simply skills, a batch at a time: first all system calls, then all parsing.
+    def _read_simple_skills(self, folder: SkillFolder, names: Sequence[str], opened: OpenFolder) -> list[str]:
+        """Add the folders that are nothing but good skills; return the names of the others.
 
-        Turns of one and the other would cost a third more. Returns the names of those that are not so simple.
+        In each batch all system calls come first, then all parsing: to alternate would take a third longer.
         """
-        left: list[str] = []
+        others: list[str] = []
         for start in range(0, len(names), BATCH):
             batch = names[start : start + BATCH]
-            glances = [opened.glance(name, SKILL_FILE, NESTED_FOLDER, HEAD_BYTES) for name in batch]
+            if self.settings.whole_files:
+                glances = [read_ordinary_skill(opened, name, NESTED_FOLDER) for name in batch]
+            else:
+                glances = [opened.glance(name, SKILL_FILE, NESTED_FOLDER, HEAD_BYTES) for name in batch]
             for name, glance in zip(batch, glances, strict=True):
-                if glance is None or not self._take_glance(folder, name, glance):
-                    left.append(name)
-        return left
+                if glance is None or not self._add_simple_skill(folder, name, glance):
+                    others.append(name)
+        return others
 
-    def _take_glance(self, parent: SkillFolder, name: str, glance: Glance) -> bool:
-        """Take in a skill from a glance at its folder, if it is as simple as that."""
+    def _add_simple_skill(self, parent: SkillFolder, name: str, glance: Glance) -> bool:
+        """Add a skill from a glance at its folder, unless more has to be read."""
         status, data = glance.file, glance.head
         path = f'{parent.path}{os.sep}{name}'
-        if glance.has_inner or not data or status.st_size > MAX_SKILL_BYTES or path in self.places:
+        if glance.has_inner or not data or status.st_size > MAX_SKILL_BYTES or path in self.folders:
             return False
         file = f'{path}{os.sep}{SKILL_FILE}'
         head = self._parse(file, name, data, complete=len(data) >= status.st_size)
-        if head.header is None or len(self.places) >= MAX_SCANNED_FOLDERS:
+        if head.header is None or len(self.folders) >= self.limits.scanned_folders:
             return False
-        stamps = settled(glance.folder, self._started), settled(status, self._started)
         skill = self._skill(path, parent.root, SKILL_FILE, head, data)
-        if head.problems:
-            place = OddPlace(path, stamps[0])
-            place.file, place.file_stamp, place.skill, place.problems = file, stamps[1], skill, head.problems
-        else:
-            place = Place(path, stamps[0], file, stamps[1], skill)
-        self.places[path] = place
+        folder_stamp, file_stamp = self._stamp(glance.folder), self._stamp(status)
+        self.folders[path] = ScannedFolder(path, folder_stamp, file, file_stamp, skill, head.problems)
+        if self.settings.whole_files:
+            self.ordinary.add(path)
         return True
+
+    def _stamp(self, status: os.stat_result) -> FileStamp:
+        return settled(status, self._started, self.limits.coarse_tick_ns)
 
     def _skill(self, folder: str, root: str, file_name: str, head: ParsedHead, data: bytes) -> FolderSkill:
         assert head.header is not None
         if (self._reader.root, self._reader.file_name) != (root, file_name):
-            self._reader = self.settings.reader(root, file_name)
-        return FolderSkill(self._reader, folder, head.header, find_headings(data, head.body_start or 0))
+            self._reader = SkillReader(root, file_name, self.settings)
+        headings = '' if self.settings.whole_files else find_headings(data, head.body_start or 0)
+        return FolderSkill(self._reader, folder, head.header, headings)
 
     def _cannot_open(self, path: str, depth: int, error: OSError) -> None:
         if error.errno in _EXHAUSTED:
-            # It says nothing about the folder. What was found before is kept by the catalog.
+            # It says nothing about the folder. The catalog keeps the skills of the last scan.
             raise error
         if depth == 0 and isinstance(error, (FileNotFoundError, NotADirectoryError)):
             self.problems.append(problem('directory-missing', self.settings.path, 'There is no such directory.'))
         elif not isinstance(error, FileNotFoundError):
-            # Looked at again each time: nothing else changes when it can be read.
-            place = self.places[path] = OddPlace(path, NEVER)
-            place.was_open = False
-            place.problems = (problem('unreadable', path, f'The folder cannot be read: {reason(error)}.'),)
+            # Without a stamp, it is opened again at each look: no stamp changes when it becomes readable.
+            unreadable = problem('unreadable', path, f'The folder cannot be read: {reason(error)}.')
+            self.folders[path] = ScannedFolder(path, NEVER, problems=(unreadable,))
+            self.folders[path].was_readable = False
         if path in self.before and _has_fresh_parent(path):
             self.in_doubt.add(path)
 
-    def _look_at(self, folder: SkillFolder, opened: OpenFolder) -> OddPlace:
-        """Read the head of the folder's `SKILL.md`, and note in which folders there may be others."""
-        place = OddPlace(folder.path, settled(opened.status(), self._started))
-        if not self._read_skill(folder, place, opened, SKILL_FILE):
-            self._look_inside(place, opened)
-            if place.file is not None:
-                self._read_skill(folder, place, opened, os.path.basename(place.file))
-        elif place.skill is None:
-            # A file that is no skill hides none.
-            self._look_inside(place, opened)
-        if place.skill is not None:
-            place.inner, place.links = (NESTED_FOLDER,) if opened.has_folder(NESTED_FOLDER) else (), ()
-            place.ends = ()
-        elif self._has_lost(place) and is_fresh(opened.status()):
-            self._doubt(place)
-        return place
+    def _read_folder(self, folder: SkillFolder, opened: OpenFolder) -> ScannedFolder:
+        """Read the head of the folder's `SKILL.md`, and note which folders in it may hold skills."""
+        scanned = ScannedFolder(folder.path, self._stamp(opened.status()))
+        has_file = self._read_skill(folder, scanned, opened, SKILL_FILE)
+        if scanned.skill is None:
+            # A file that is not a skill hides none.
+            self._read_entries(scanned, opened)
+            if not has_file and scanned.file is not None:
+                self._read_skill(folder, scanned, opened, os.path.basename(scanned.file))
+        if scanned.skill is not None:
+            scanned.inner = (NESTED_FOLDER,) if opened.has_folder(NESTED_FOLDER) else ()
+            scanned.links = ()
+        elif self._has_lost(scanned) and is_fresh(opened.status()):
+            self._doubt(scanned)
+        return scanned
 
-    def _look_inside(self, place: OddPlace, opened: OpenFolder) -> None:
-        """Note the folders in a folder, and its `skill.md` in whatever letters."""
-        inner: list[str] = []
-        ends: list[tuple[str, bool]] = []
-        entries = opened.entries(MAX_SCANNED_FOLDERS)
-        self.was_cut |= len(entries) == MAX_SCANNED_FOLDERS
-        for entry in entries:
-            name = entry.name
-            if len(name) == len(SKILL_FILE) and name.lower() == 'skill.md':
-                place.file = f'{place.path}{os.sep}{name}'
-            elif name == 'pyvenv.cfg':
-                return
-            elif is_skipped_folder(name) and name not in PLUGIN_FOLDERS:
-                continue
-            elif entry.is_dir(follow_symlinks=False):
-                inner.append(name)
-            elif entry.is_symlink():
-                link = f'{place.path}{os.sep}{name}'
-                ends.append((link, os.path.isdir(link)))
-        place.inner = tuple(inner)
-        place.ends = tuple(ends)
-        links = [link for link, is_folder in ends if is_folder]
-        if self.settings.follow_links:
-            place.links = tuple(links)
-        else:
+    def _read_entries(self, scanned: ScannedFolder, opened: OpenFolder) -> None:
+        """Note the folders and links in a folder, and its `SKILL.md` in whatever case."""
+        entries = opened.entries(self.limits.scanned_folders)
+        self.was_cut |= len(entries) == self.limits.scanned_folders
+        names = {entry.name.lower(): entry.name for entry in entries}
+        if 'skill.md' in names:
+            scanned.file = f'{scanned.path}{os.sep}{names["skill.md"]}'
+        if 'pyvenv.cfg' in names:
+            return
+        entries = [entry for entry in entries if _may_hold_skills(entry.name)]
+        scanned.inner = tuple(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        self._note_links(scanned, [entry.name for entry in entries if entry.is_symlink()])
+
+    def _note_links(self, scanned: ScannedFolder, names: Iterable[str]) -> None:
+        links = [f'{scanned.path}{os.sep}{name}' for name in names]
+        scanned.links = tuple((link, os.path.isdir(link)) for link in links)
+        if not self.settings.follow_links:
             message = 'It is a link and is not followed; use SkillsDirectory(..., follow_links=True) to allow it.'
-            place.problems += tuple(problem('folder-link', link, message) for link in links)
+            scanned.problems += tuple(problem('folder-link', link, message) for link in scanned.folder_links)
 
-    def _was_skill(self, place: Place) -> bool:
-        last = self.before.get(place.path)
-        return last is not None and last.skill is not None
+    def _has_lost(self, scanned: ScannedFolder) -> bool:
+        """Whether a skill or a folder that was in it before is gone."""
+        last = self.before.get(scanned.path)
+        return last is not None and (last.skill is not None or not set(last.inner) <= set(scanned.inner))
 
-    def _has_lost(self, place: Place) -> bool:
-        """Whether a skill or a folder that was there before is not there now."""
-        last = self.before.get(place.path)
-        return last is not None and (last.skill is not None or not set(last.inner) <= set(place.inner))
-
-    def _doubt(self, place: Place) -> None:
-        place.stamp = NEVER
-        self.in_doubt.add(place.path)
+    def _doubt(self, scanned: ScannedFolder) -> None:
+        scanned.stamp = NEVER
+        self.in_doubt.add(scanned.path)
 
     # --- Files ----------------------------------------------------------------------------------------------------
 
-    def _read_skill(self, folder: SkillFolder, place: OddPlace, opened: OpenFolder, name: str) -> bool:
-        """Make a skill of the head of a file, or say why not; `False` if there is no such file."""
+    def _read_skill(self, folder: SkillFolder, scanned: ScannedFolder, opened: OpenFolder, name: str) -> bool:
+        """Make a skill of the head of a file, or note why not; `False` if there is no such file."""
+        path = f'{scanned.path}{os.sep}{name}'
         try:
-            status, data = opened.head(name, HEAD_BYTES)
+            status, data = opened.head(name, MAX_SKILL_BYTES if self.settings.whole_files else HEAD_BYTES)
         except FileNotFoundError:
             return False
         except OSError as error:
             if error.errno in _EXHAUSTED:
                 raise
-            path = place.file = f'{place.path}{os.sep}{name}'
-            place.problems = (problem('unreadable', path, f'The file cannot be read: {reason(error)}.'),)
+            scanned.file = path
+            scanned.problems = (problem('unreadable', path, f'The file cannot be read: {reason(error)}.'),)
             return True
-        path = place.file = f'{place.path}{os.sep}{name}'
-        place.file_stamp = settled(status, self._started)
+        scanned.file, scanned.file_stamp = path, self._stamp(status)
         if not stat.S_ISREG(status.st_mode):
-            place.problems = (problem('special-file', path, 'It is not a regular file.'),)
+            scanned.problems = (problem('special-file', path, 'It is not a regular file.'),)
         elif status.st_size > MAX_SKILL_BYTES:
             message = f'It has {status.st_size:,} bytes; at most {MAX_SKILL_BYTES:,} are read.'
-            place.problems = (problem('too-large', path, message),)
+            scanned.problems = (problem('too-large', path, message),)
         else:
-            folder_name = place.path[place.path.rfind(os.sep) + 1 :]
+            folder_name = scanned.path[scanned.path.rfind(os.sep) + 1 :]
             head = self._parse(path, folder_name, data, complete=len(data) >= status.st_size)
             if head.needs_more:
                 _, data = opened.head(name, MAX_FRONTMATTER_BYTES + 1)
                 head = self._parse(path, folder_name, data, complete=len(data) <= MAX_FRONTMATTER_BYTES)
-            self._take(folder, place, opened, name, head, data)
+            self._take(folder, scanned, opened, name, head, data)
         return True
 
     def _parse(self, file: str, folder_name: str, data: bytes, *, complete: bool) -> ParsedHead:
-        """What the first bytes of a file say. Those of its body need only be text."""
+        """Parse the beginning of a file. Of its body it is only checked that it is text."""
         validate = self.settings.validate
         head = parse_head(data, path=file, folder_name=folder_name, validate=validate, complete=complete)
-        # Never taken for complete: while it is written, a file may end in the middle of a character.
-        wrong = check_text(data, file, complete=False) if head.header is not None else ()
-        return ParsedHead(header=None, problems=wrong) if wrong else head
+        if head.header is None:
+            return head
+        # Never taken for complete: a file that is being written may end in the middle of a character.
+        wrong = check_text(data[:HEAD_BYTES], file, complete=False)
+        if wrong:
+            return ParsedHead(header=None, problems=wrong)
+        wrong = check_text(data, file) if self.settings.whole_files else ()
+        return head._replace(problems=head.problems + wrong) if wrong else head
 
     def _take(
-        self, folder: SkillFolder, place: OddPlace, opened: OpenFolder, name: str, head: ParsedHead, data: bytes
+        self, folder: SkillFolder, scanned: ScannedFolder, opened: OpenFolder, name: str, head: ParsedHead, data: bytes
     ) -> None:
-        """Take in what the head of a file says, or note that it may be half written."""
-        place.problems = head.problems
+        """Keep what the head of a file says, or note that the file may be half written."""
+        scanned.problems = head.problems
         if name != SKILL_FILE:
             message = f'The file is called {name}; rename it to {SKILL_FILE}.'
-            place.problems += (problem('file-name', place.file or '', message),)
+            scanned.problems += (problem('file-name', scanned.file or '', message),)
         if head.header is not None:
-            place.skill = self._skill(folder.path, folder.root, name, head, data)
+            scanned.skill = self._skill(folder.path, folder.root, name, head, data)
         elif head.problems[-1].code in HALF_WRITTEN:
-            # As it is now: it may have been emptied after its size was looked at.
+            # Asked again, because the file may have been emptied after it was opened.
             status = opened.status_of(name)
-            if status is None or is_fresh(status, STALL_NS if self._was_skill(place) else QUIET_NS):
-                self._doubt(place)
+            last = self.before.get(scanned.path)
+            pause = self.limits.stall_ns if last is not None and last.skill is not None else QUIET_NS
+            if status is None or is_fresh(status, pause):
+                self._doubt(scanned)
+
+
+def _may_hold_skills(name: str) -> bool:
+    return name in DOT_FOLDERS or not (is_skipped_folder(name) or name.lower() == 'skill.md')
 
 
 def _has_fresh_parent(path: str) -> bool:

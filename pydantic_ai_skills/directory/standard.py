@@ -1,4 +1,4 @@
-"""The places where the skills of a project and of a user are by convention, and whether a project is trusted."""
+"""The folders where projects and users keep skills by convention, and whether a project is trusted."""
 
 from __future__ import annotations
 
@@ -6,31 +6,35 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic_ai_skills.filesystem.user_dirs import expand_home, user_skills_folder
-from pydantic_ai_skills.parsing.rules import problem
-from pydantic_ai_skills.problems import SkillProblem
+from pydantic_ai_skills.problems import SkillProblem, problem
 
-__all__ = ('Checkout', 'StandardPlace', 'Trust', 'standard_places')
+AGENTS_FOLDER = '.agents/skills'
 
-FOLDERS = (('.claude', 'skills'), ('.agents', 'skills'))
-"""Where skills are in a project and in a home folder. The later one wins."""
+STANDARD_FOLDERS = ('.claude/skills', AGENTS_FOLDER)
+"""Where projects and home folders keep skills by convention; a later one wins."""
+
+PROJECT_FOLDERS = (*STANDARD_FOLDERS, 'skills')
+"""Where a project keeps skills if its `pyproject.toml` does not say; a later one wins."""
+
+PACKAGE_FOLDERS = (AGENTS_FOLDER, 'skills')
+"""Where a Python package keeps skills."""
+
+DOT_FOLDERS = frozenset(folder.partition('/')[0] for folder in STANDARD_FOLDERS)
+"""The hidden folders that a scan looks into."""
 
 Trust = Callable[[Path], bool] | Collection[str | Path]
-"""Which checkouts are trusted: a function of the folder of a checkout, or the folders, with all that is in them."""
+"""Which projects are trusted: a function of a project's folder, or the trusted folders, with everything below them."""
 
 
-class Checkout:
-    """A project whose skills are used only if somebody trusts it. That is asked once, when there are skills."""
+class ProjectTrust:
+    """Whether the skills of a project may be used. The developer is asked once, when there are skills."""
 
     def __init__(self, root: Path, trust: Trust | None) -> None:
-        """Remember a project.
-
-        Args:
-            root: Its folder: that of its git repository, if it is in one.
-            trust: Which projects are trusted; `None` for none.
-        """
         self.root = root
+        """The root of its git repository, or its folder if it is in none."""
         self._trust = trust
         self._answer: bool | None = None
         self._lock = threading.Lock()
@@ -48,71 +52,65 @@ class Checkout:
         if callable(self._trust):
             return self._trust(self.root) is True
         folders = [self._trust] if isinstance(self._trust, str | Path) else self._trust
-        # An empty text would mean the current folder, whichever that is.
+        # An empty string would mean the current folder, whichever that is.
         trusted = {Path(os.path.realpath(expand_home(folder))) for folder in folders if folder != ''}
         return not trusted.isdisjoint((self.root, *self.root.parents))
 
 
-class StandardPlace:
-    """A folder that may have skills, or not be there at all."""
+class StandardFolder(NamedTuple):
+    """A standard folder, which may not exist."""
 
-    __slots__ = ('checkout', 'path')
+    path: Path
+    """The folder."""
 
-    def __init__(self, path: Path, checkout: Checkout | None = None) -> None:
-        """Remember a folder.
-
-        Args:
-            path: The folder.
-            checkout: The project it is in; `None` if it is the user's own.
-        """
-        self.path = path
-        self.checkout = checkout
+    project: ProjectTrust | None = None
+    """The project it belongs to; `None` if it is the user's own."""
 
     def refusal(self) -> SkillProblem | None:
         """Why its skills are not used, if they are not."""
-        if self.checkout is None or self.checkout.is_trusted():
+        if self.project is None or self.project.is_trusted():
             return None
-        message = (
-            f'Its skills are not used: the project {str(self.checkout.root)!r} is not trusted. If you have read them, '
-            'say so with trust=[...].'
-        )
+        root = str(self.project.root)
+        message = f'Its skills are not used: project {root!r} is not trusted. Read them, then add it to trust=[...].'
         return problem('project-untrusted', str(self.path), message)
 
 
-def standard_places(
+def standard_folders(
     project: str | Path | bool | None, user: str | Path | bool | None, trust: Trust | None
-) -> list[StandardPlace]:
-    """The standard places, the most important last: those of the user, then those of the project, the nearest last.
+) -> list[StandardFolder]:
+    """The standard folders, the most important last: the user's, then the project's, the nearest last.
 
-    Args:
-        project: A folder of the project; `True` for the current one, `False` or `None` for no project.
-        user: The home folder of the user; `True` for this user's, `False` or `None` for no user.
-        trust: Which projects are trusted.
+    `SkillsDirectory.standard` explains the arguments.
     """
-    places: dict[Path, StandardPlace] = {}
+    folders: dict[Path, StandardFolder] = {}
     if user is not None and user is not False:
-        home = Path.home() if user is True else expand_home(user)
-        own = [home.joinpath(*folder) for folder in FOLDERS]
-        own.append(user_skills_folder(None if user is True or str(user) == '~' else home))
-        # Known by where the home folder really is, as a project is, which may be in it.
-        real = Path(os.path.realpath(home))
-        for path in own:
-            known = real / path.relative_to(home) if path.is_relative_to(home) else Path(os.path.abspath(path))
-            places[known] = StandardPlace(Path(os.path.abspath(path)))
+        folders.update(_user_folders(user))
     if project is not None and project is not False:
-        start = Path(os.path.realpath('.' if project is True else expand_home(project)))
-        folders = _up_to_repository(start)
-        checkout = Checkout(folders[0], trust)
-        for path in (folder.joinpath(*inner) for folder in folders for inner in FOLDERS):
-            # A home folder that is a repository itself has the user's skills, not those of a project.
-            places.setdefault(path, StandardPlace(path, checkout))
-    return list(places.values())
+        for path, folder in _project_folders(project, trust):
+            # The folders of a home folder that is a git repository are the user's, not a project's.
+            folders.setdefault(path, folder)
+    return list(folders.values())
 
 
-def _up_to_repository(start: Path) -> list[Path]:
-    """The folders from the root of the git repository that a folder is in down to it; only itself if it is in none."""
+def _user_folders(user: str | Path | bool) -> Iterator[tuple[Path, StandardFolder]]:
+    home = Path.home() if isinstance(user, bool) else expand_home(user)
+    own = [home / folder for folder in STANDARD_FOLDERS]
+    own.append(user_skills_folder(None if user is True or str(user) == '~' else home))
+    # The keys have links resolved, as those of a project have, which may lie in the home folder.
+    real = Path(os.path.realpath(home))
+    for path in own:
+        key = real / path.relative_to(home) if path.is_relative_to(home) else Path(os.path.abspath(path))
+        yield key, StandardFolder(Path(os.path.abspath(path)))
+
+
+def _project_folders(project: str | Path | bool, trust: Trust | None) -> Iterator[tuple[Path, StandardFolder]]:
+    start = Path(os.path.realpath('.' if isinstance(project, bool) else expand_home(project)))
     way = list(_way_up(start))
-    return way[::-1] if (way[-1] / '.git').exists() else [start]
+    # From the root of the git repository down to the folder; only the folder itself if it is in no repository.
+    folders = way[::-1] if (way[-1] / '.git').exists() else [start]
+    project_trust = ProjectTrust(folders[0], trust)
+    for path in (folder / inner for folder in folders for inner in STANDARD_FOLDERS):
+        yield path, StandardFolder(path, project_trust)
 
 
 def _way_up(folder: Path) -> Iterator[Path]:

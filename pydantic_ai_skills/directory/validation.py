@@ -1,4 +1,4 @@
-"""Checking skills for their authors: every rule, whole files, and fixes for what can be fixed safely."""
+"""Checks skills against every rule, for their authors, and fixes what can be fixed safely."""
 
 from __future__ import annotations
 
@@ -7,44 +7,36 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from pydantic_ai_skills.filesystem.atomic import replace_file
 from pydantic_ai_skills.filesystem.user_dirs import expand_home
-from pydantic_ai_skills.parsing import check_text
 from pydantic_ai_skills.parsing.fixes import mend
 from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.types.skill import Skill
 
-from .directory import SkillsDirectory
-from .folder_skill import MAX_SKILL_BYTES
-from .plain import PlainSkills, UnusualFolder, read_file
-from .scan import MAX_SCAN_DEPTH
-from .scanned import SKILL_FILE
-
-__all__ = ('ValidationReport', 'fix_problems', 'validate_skills')
+from .scan import scan_directory
+from .settings import SKILL_FILE, ScanSettings
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationReport:
-    """What a check of skills found."""
+    """The result of validating skills."""
 
     skills: int
     """How many skills would load."""
 
     problems: tuple[SkillProblem, ...]
-    """What is wrong, sorted by place."""
+    """What is wrong, sorted by file and line."""
 
     @property
     def ok(self) -> bool:
-        """Whether there were skills, and nothing is wrong with any of them."""
+        """Whether there are skills, and nothing is wrong with any of them."""
         return self.skills > 0 and not self.problems
 
 
 def validate_skills(
     *paths: str | Path, max_depth: int | None = 3, progress: Callable[[int, int], None] | None = None
 ) -> ValidationReport:
-    """Check skills by every rule: frontmatter, instructions and files.
+    """Check skills against every rule: frontmatter, instructions and files.
 
     ```python
     from pydantic_ai_skills import validate_skills
@@ -57,7 +49,7 @@ def validate_skills(
     Args:
         *paths: Directories of skills, skills, or files in skills; `./skills` when none is given.
         max_depth: How deep below a directory to look for skills; `None` for no limit.
-        progress: Called with the number of skills that were checked and the number of all.
+        progress: Called before each skill with the number of skills checked and the number of all.
     """
     checked: set[str] = set()
     problems: dict[SkillProblem, None] = {}
@@ -67,13 +59,13 @@ def validate_skills(
 
 
 def fix_problems(problems: Iterable[SkillProblem], *, dry_run: bool = False) -> list[SkillProblem]:
-    """Fix what can be fixed without a decision that is the author's: the skills load as before, without the problem.
+    """Fix the problems that need no decision by the author. The skills load as before.
 
-    Files are replaced whole or not at all. What cannot be written is left as it is.
+    Files are replaced as a whole or not at all. A file that cannot be written stays as it is.
 
     Args:
         problems: What `validate_skills` found.
-        dry_run: Whether only to tell what would be fixed.
+        dry_run: Whether to only return what would be fixed.
 
     Returns:
         The problems that were fixed.
@@ -89,7 +81,7 @@ def fix_problems(problems: Iterable[SkillProblem], *, dry_run: bool = False) -> 
 
 
 def _fix_file(file: Path, codes: set[str], *, dry_run: bool) -> set[str]:
-    """Fix a `SKILL.md`, and return the codes of what was fixed."""
+    """Fix a `SKILL.md`, and return the codes of the problems that were fixed."""
     fixed: set[str] = set()
     try:
         text, mended = mend(file.read_bytes().decode(), file.parent.name)
@@ -102,12 +94,12 @@ def _fix_file(file: Path, codes: set[str], *, dry_run: bool) -> set[str]:
                 file.rename(file.parent / SKILL_FILE)
             fixed.add('file-name')
     except (OSError, UnicodeDecodeError):
-        pass  # what cannot be read or written now stays as it is
+        pass  # the file stays as it is
     return fixed
 
 
 def _skill_folder(path: Path) -> Path:
-    """The folder to look into: the path itself, or that of the skill which a file belongs to."""
+    """The folder to check: the path itself, or the folder of the skill that a file belongs to."""
     if not path.is_file():
         return path
     folders = [path.parent, *path.absolute().parent.parents]
@@ -121,58 +113,20 @@ def _check_directory(
     progress: Callable[[int, int], None] | None,
 ) -> set[str]:
     """Check the skills of a directory, add to the problems, and return the folders of the skills that would load."""
-    plain = PlainSkills(progress)
-    try:
-        plain.walk(os.path.realpath(expand_home(path)), MAX_SCAN_DEPTH if max_depth is None else max_depth)
-    except (UnusualFolder, OSError):
-        return _check_found(SkillsDirectory(path, max_depth=max_depth), problems, progress)
-    rest: dict[SkillProblem, None] = {}
-    checked = set(plain.folders.values())
-    names = set(plain.folders)
-    for folder, depth in plain.rest:
-        if not os.path.isdir(folder):
-            continue  # it has gone since it was found
-        directory = SkillsDirectory(folder, max_depth=depth)
-        checked |= _check_found(directory, rest, None)
-        more = directory.get_skills().keys()
-        if names & more:
-            # Which of two skills of one name is used, depends on all of them.
-            return _check_found(SkillsDirectory(path, max_depth=max_depth), problems, progress)
-        names |= more
-    problems |= dict.fromkeys(plain.problems) | rest
-    return checked
-
-
-def _check_found(
-    directory: SkillsDirectory, problems: dict[SkillProblem, None], progress: Callable[[int, int], None] | None
-) -> set[str]:
-    found = directory.find()
+    settings = ScanSettings(path=str(expand_home(path)), max_depth=max_depth, whole_files=True)
+    scan = scan_directory(settings, os.path.realpath(settings.path))
+    found = scan.result()
     problems |= dict.fromkeys(found.problems)
     for done, skill in enumerate(found.skills):
         if progress is not None:
             progress(done, len(found.skills))
-        problems |= dict.fromkeys(_check(skill))
+        if skill.path not in scan.ordinary:
+            problems |= dict.fromkeys(skill.files.problems)
     return {skill.path or '' for skill in found.skills}
 
 
-def _check(skill: Skill[Any]) -> list[SkillProblem]:
-    folder = skill.path or ''
-    problems = list(skill.files.problems)
-    try:
-        path = _file_in(folder)
-        return [*problems, *check_text(read_file(path, MAX_SKILL_BYTES), path)]
-    except OSError:
-        return problems  # it has gone since it was found
-
-
-def _file_in(folder: str) -> str:
-    """The `SKILL.md` of a skill, whatever its letters."""
-    names = [name for name in os.listdir(folder) if name.lower() == SKILL_FILE.lower()]
-    return os.path.join(folder, max(names, default=SKILL_FILE))
-
-
 def _placed(problem: SkillProblem) -> SkillProblem:
-    """A problem with a line, if it is about a `SKILL.md`."""
+    """The problem; with a line, if it is about a `SKILL.md`."""
     if problem.line is not None or os.path.basename(problem.path).lower() != SKILL_FILE.lower():
         return problem
     return replace(problem, line=1)

@@ -1,10 +1,9 @@
-"""Directories that are looked at only when the file system says that something in them has changed.
+"""Looks at a directory only when the file system reports a change in it.
 
-The events are collected by a thread of `watchfiles`, outside Python; asking whether there were any takes a few
-milliseconds in a worker thread, whatever the number of skills. Each folder that was looked into is watched by itself:
-watching all below a folder would follow links, and lose folders again when such a link goes. What events cannot tell is
-looked at as ever: a directory that leads through links, one that was replaced as a whole, and everything once in a
-while.
+A native thread of `watchfiles` collects the events; asking for them takes a few milliseconds, however many skills there
+are. Each scanned folder is watched on its own: watching a whole tree would follow links, and lose folders when a link
+goes. Events do not cover everything, so some looks go to the disk regardless: at a directory reached through links, at
+one that was replaced as a whole, and at everything once in a while.
 """
 
 from __future__ import annotations
@@ -16,61 +15,63 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import count
 from typing import Any
 
-from pydantic_ai_skills.parsing.rules import problem
-from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.types.skill import FoundSkills
+from pydantic_ai_skills.problems import SkillProblem, problem
+from pydantic_ai_skills.types.found_skills import FoundSkills
 
 from .directory import SkillsDirectory
-
-__all__ = ('WatchedDirectory', 'require_watchfiles')
-
-TRUST_S = 30.0
-"""For how long events are relied on before everything is looked at once more. Some changes cause none, such as those of
-another machine on a network drive, and those of a file through another of its names."""
 
 MAX_LOOKS = 3
 """How often to look again at a directory in which folders come and go all the time."""
 
-PATIENCE_S = 0.25
-"""How long to wait for the event that comes after all those that are on their way."""
 
-FIRST_PATIENCE_S = 5.0
-"""The same for the first event of all, which comes when tens of thousands of folders are watched at last."""
+@dataclass(frozen=True, kw_only=True)
+class WatchTimes:
+    """How long events are waited for and relied on, in seconds."""
 
-RETRY_S = 60.0
-"""How long to do without events where they could not be had, before trying again."""
+    trust: float = 30.0
+    """After this, everything is looked at once more: some changes cause no event, such as those another machine makes
+    on a network drive, or those made through another hard link of a file."""
+
+    patience: float = 0.25
+    """How long to wait until all events so far have arrived."""
+
+    first_patience: float = 5.0
+    """The same for the first time, when tens of thousands of folders may have to be watched first."""
+
+    retry: float = 60.0
+    """After how long to try again to watch a directory that could not be watched."""
 
 
 def require_watchfiles() -> None:
-    """Make sure that directories can be watched.
-
-    Raises:
-        ImportError: `watchfiles` is not installed.
-    """
+    """Raise an `ImportError` that says how to install `watchfiles` if it is not installed."""
     if find_spec('watchfiles') is None:
         raise ImportError("auto_reload='watch' needs watchfiles: pip install 'pydantic-ai-skills[watch]'.")
 
 
 class WatchedDirectory:
-    """A directory whose `find` does nothing while no event tells of a change."""
+    """A directory whose `find` does nothing until an event reports a change."""
 
-    def __init__(self, directory: SkillsDirectory) -> None:
+    times = WatchTimes()
+
+    def __init__(self, directory: SkillsDirectory, times: WatchTimes | None = None) -> None:
         """Remember a directory; it is watched from the first look on."""
         self.directory = directory
+        self.times = times or self.times
         self._events: Events | None = None
         self._watched: tuple[int, str, int, int] | None = None
         self._problem: SkillProblem | None = None
         self._seen: tuple[FoundSkills, SkillProblem | None] | None = None
         self._found = FoundSkills()
         self._is_due = True
-        """Whether there is something to look at. It stays so after a look that failed."""
+        """Whether the directory has to be looked at; stays true if a look fails."""
         self._last_look = 0.0
         self._not_before = 0.0
-        """When to try again to watch what could not be watched."""
+        """When to try again to watch a directory that could not be watched."""
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -79,12 +80,12 @@ class WatchedDirectory:
     def find(self) -> FoundSkills:
         """Look at the directory if something may have changed since the last look."""
         with self._lock:
-            # Asked first: what happens during the look is then seen by the next one.
+            # Asked first, so that the next look sees what happens during this one.
             if self._may_have_changed() or self._is_due:
                 self._is_due = True
                 self._last_look = time.monotonic()
                 self._look()
-                # No event comes when a file that was taken for half written just stays as it is.
+                # No event comes if a file that seemed half written just stays as it is.
                 self._is_due = self.directory.is_in_doubt
             return self._found
 
@@ -94,40 +95,45 @@ class WatchedDirectory:
             self._watched = now
             self._events = None
             return True
-        if self._events is None or time.monotonic() - self._last_look > TRUST_S:
+        if self._events is None or time.monotonic() - self._last_look > self.times.trust:
             return True
         try:
-            changes = self._events.since_last_asked()
+            changes = self._events.since_last_asked(self.times.patience)
         except (OSError, RuntimeError):
-            # Somebody has cleared up among the temporary files, and with them the folder that is watched with the rest;
-            # or watchfiles cannot tell what has changed, because its name is no text.
+            # The temporary folder that is watched with the others was removed, or watchfiles cannot name a changed
+            # file because its name is not valid text.
             changes = None
         if changes is None or not changes.isdisjoint(self._events.folders):
-            # A folder that has come or gone may be another one now, which is not watched yet.
+            # A folder that came or went may be a new one, which is not watched yet.
             self._events = None
         return self._events is None or bool(changes) or not self.directory.rest_is_current()
 
     def _look(self) -> None:
         seen = self.directory.find()
         for _ in range(MAX_LOOKS):
-            folders = self.directory.folders
-            if not folders:
-                # It cannot be read. That it can be again is no event of a folder in it.
-                self._events = None
-            if self._watched is None or not folders or time.monotonic() < self._not_before:
+            if not self._watch_new_folders():
                 break
-            if self._events is not None and self._events.folders == folders:
-                break
-            self._events = self._watch(folders)
-            # Something may have happened before the folders were watched.
+            # Something may have changed before the folders were watched.
             seen = self.directory.find()
         if self._seen is None or seen is not self._seen[0] or self._problem != self._seen[1]:
             self._seen = seen, self._problem
-            more = (self._problem,) if self._problem else ()
-            self._found = FoundSkills(seen.skills, (*seen.problems, *more)) if more else seen
+            self._found = FoundSkills(seen.skills, (*seen.problems, self._problem)) if self._problem else seen
+
+    def _watch_new_folders(self) -> bool:
+        """Watch the folders of the last look, if that is possible and needed."""
+        folders = self.directory.folders
+        if not folders:
+            # The directory cannot be read, and no event will tell when it can be.
+            self._events = None
+        if self._watched is None or not folders or time.monotonic() < self._not_before:
+            return False
+        if self._events is not None and self._events.folders == folders:
+            return False
+        self._events = self._watch(folders)
+        return True
 
     def _identity(self) -> tuple[int, str, int, int] | None:
-        """What can be watched: a folder to which no links lead, in a process that has the watching thread."""
+        """What is watched: the process and the folder; `None` for a folder reached through links."""
         path = self.directory.absolute_path
         try:
             status = os.lstat(path)
@@ -140,29 +146,29 @@ class WatchedDirectory:
     def _watch(self, folders: frozenset[str]) -> Events | None:
         self._problem = None
         try:
-            return Events(folders)
+            return Events(folders, self.times.first_patience)
         except FileNotFoundError:
-            # It has gone since it was looked into.
+            # A folder has vanished since it was scanned.
             return None
         except (OSError, RuntimeError, UnicodeEncodeError) as error:
-            self._not_before = time.monotonic() + RETRY_S
+            self._not_before = time.monotonic() + self.times.retry
             message = f'It cannot be watched ({error}); its files are looked at before each run instead.'
             self._problem = problem('watch-failed', str(self.directory.path), message)
             return None
 
 
 class Events:
-    """What the file system tells about some folders."""
+    """The events of the file system for some folders."""
 
-    def __init__(self, folders: frozenset[str]) -> None:
-        from watchfiles import watch  # optional, and not needed before something is watched
+    def __init__(self, folders: frozenset[str], patience: float = WatchTimes.first_patience) -> None:
+        from watchfiles import watch  # an optional dependency
 
         self.folders = folders
-        # A folder of our own is watched with them. What is done there now is told after all that was done before.
+        # A folder of our own is watched with the others: events arrive in order, so a file made there marks the end.
         self._own = os.path.realpath(tempfile.mkdtemp(prefix='pydantic-ai-skills-'))
         weakref.finalize(self, shutil.rmtree, self._own, ignore_errors=True)
         self._fence = Fence(self._own)
-        # Without a timeout, after which it would forget what came in the same moment.
+        # No timeout: watchfiles drops the events that arrive at the moment of a timeout.
         self._changes: Iterator[set[tuple[Any, str]]] = watch(
             *sorted(folders),
             self._own,
@@ -174,23 +180,20 @@ class Events:
             recursive=False,
             ignore_permission_denied=False,
         )
-        if self.since_last_asked(FIRST_PATIENCE_S) is None:
+        if self.since_last_asked(patience) is None:
             raise OSError('no events come')
 
-    def since_last_asked(self, patience: float | None = None) -> set[str] | None:
-        """What has changed since this was last asked; `None` where that cannot be told, now or later.
+    def since_last_asked(self, patience: float = WatchTimes.patience) -> set[str] | None:
+        """The paths that have changed since the last call; `None` if events do not arrive within `patience` seconds.
 
-        Of folders, those that have come or gone; of all else, what was changed too.
-
-        Args:
-            patience: How many seconds to wait for it; `PATIENCE_S` when not given.
+        A folder is among them only if it came or went; a file also if it was changed.
         """
-        mark = self._fence.begin(PATIENCE_S if patience is None else patience)
+        mark = self._fence.begin(patience)
         changed: set[str] = set()
         for changes in self._changes:
             for change, path in changes:
                 if path != self._own and os.path.dirname(path) != self._own:
-                    # A folder that changed is still the same one: its name alone says that it has come or gone.
+                    # Only the bare path of a folder means that it came or went; one that merely changed gets a dot.
                     changed.add(f'{path}{os.sep}.' if change.name == 'modified' else path)
             if any(path == mark for _, path in changes):
                 os.unlink(mark)
@@ -199,7 +202,7 @@ class Events:
 
 
 class Fence:
-    """A file that is made once events are waited for. When it is told, all that happened before it was told as well."""
+    """Makes a file while events are awaited. When its event arrives, all earlier events have arrived."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -208,13 +211,13 @@ class Fence:
         self._patience = self._deadline = 0.0
 
     def begin(self, patience: float) -> str:
-        """The file that will be made. Its event is waited for from then on: watching many folders takes time before."""
+        """The file that will be made. Patience starts only then: it takes time until many folders are watched."""
         self._mark = os.path.join(self._folder, str(next(self._numbers)))
         self._patience = patience
         return self._mark
 
     def is_set(self) -> bool:
-        """Asked by `watchfiles` while it waits: whether to stop, because events do not come."""
+        """Called by `watchfiles` while it waits: whether to give up on events."""
         if self._mark is not None:
             os.close(os.open(self._mark, os.O_CREAT | os.O_WRONLY, mode=0o600))
             self._mark = None

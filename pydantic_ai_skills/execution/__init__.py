@@ -1,4 +1,4 @@
-"""Running the scripts of skills: argument vectors, processes, limits, sandboxes, workspaces, policies."""
+"""Runs the scripts of skills: as local processes, in a sandbox, in a workspace or by a function of yours."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from .base import (
     SkillScriptStoppedError,
     SkillScriptTimeoutError,
 )
-from .policy import ScriptDecision, ScriptPolicy
+from .gate import ScriptCall, ScriptDecision, ScriptPolicy, describe_call
 from .work_dir import ScriptFile
 
 if TYPE_CHECKING:
-    from .approval import ScriptCall, describe_call
     from .bubblewrap.executor import BubblewrapSkillScriptExecutor
     from .limits import ScriptLimits
     from .local import LocalSkillScriptExecutor
@@ -45,12 +44,10 @@ __all__ = (
 __getattr__ = import_lazily(
     __name__,
     {
-        'BubblewrapSkillScriptExecutor': f'{__name__}.bubblewrap',
-        'LocalSkillScriptExecutor': f'{__name__}.local',
-        'PathPolicy': f'{__name__}.path_policy',
-        'ScriptCall': f'{__name__}.approval',
-        'ScriptLimits': f'{__name__}.limits',
-        'WorkspaceSkillScriptExecutor': f'{__name__}.workspace',
-        'describe_call': f'{__name__}.approval',
+        '.bubblewrap': ('BubblewrapSkillScriptExecutor',),
+        '.limits': ('ScriptLimits',),
+        '.local': ('LocalSkillScriptExecutor',),
+        '.path_policy': ('PathPolicy',),
+        '.workspace': ('WorkspaceSkillScriptExecutor',),
     },
 )

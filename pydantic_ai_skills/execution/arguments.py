@@ -1,4 +1,4 @@
-"""From the arguments a model sends to an argument vector: pure functions, no surprises for the script.
+"""Turns the arguments a model sends into an argument vector.
 
 | sent | passed to the script |
 |---|---|
@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -27,13 +27,11 @@ from pydantic_core import from_json
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
-__all__ = ('POSITIONAL_KEY', 'STDIN_KEY', 'ScriptArguments', 'as_mapping', 'build_arguments')
-
 POSITIONAL_KEY = '_'
 """The key whose value is passed as positional arguments."""
 
 STDIN_KEY = '_stdin'
-"""The key whose value is written to standard input. It cannot clash with a script's own `--stdin` flag."""
+"""The key whose value is written to standard input. It does not clash with a `--stdin` flag of the script."""
 
 MAX_ARGUMENTS = 1_000
 """How many items an argument vector may have."""
@@ -48,15 +46,15 @@ MAX_STDIN_BYTES = 1024 * 1024
 """How much text may be sent to standard input."""
 
 MAX_JSON_CHARS = 4 * 1024 * 1024
-"""How long a string that holds the arguments as JSON may be."""
+"""How long arguments may be that are sent as a JSON string."""
 
 _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9_.-]{0,99}')
-_NEGATIVE_NUMBER = re.compile(r'-\d+(\.\d+)?')
+_NEGATIVE_NUMBER = re.compile(r'-(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?', re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScriptArguments:
-    """What a script is started with."""
+class ArgumentVector:
+    """The arguments and the standard input of a script."""
 
     argv: tuple[str, ...] = ()
     """The argument vector, without the program."""
@@ -65,21 +63,15 @@ class ScriptArguments:
     """Text for standard input; `None` gives an empty one."""
 
 
-def build_arguments(args: Any) -> ScriptArguments:
-    """Turn the arguments a model sent into an argument vector and text for standard input.
-
-    Raises:
-        SkillScriptExecutionError: An argument cannot be passed on safely; the message says which and what would do.
-    """
+def build_arguments(args: Any) -> ArgumentVector:
+    """Turn the arguments a model sent into an argument vector and text for standard input, or say what to change."""
     value = _parse(args) if isinstance(args, str) else args
     if value is None:
-        return ScriptArguments()
+        return ArgumentVector()
     if isinstance(value, dict):
         return _from_object(cast('dict[Any, Any]', value))
     if isinstance(value, list):
-        items = cast('list[Any]', value)
-        _check_count(len(items))
-        return ScriptArguments(argv=_checked(tuple(_scalar(item, f'Item {i}') for i, item in enumerate(items, 1))))
+        return ArgumentVector(argv=_checked(_scalar(item, f'Item {i}') for i, item in enumerate(_items(value), 1)))
     raise SkillScriptExecutionError(
         f'Arguments must be an object such as {{"query": "x"}} or a list such as ["in.pdf"], not {_kind(value)}.'
     )
@@ -99,7 +91,7 @@ def _parse(text: str) -> Any:
         ) from error
 
 
-def _from_object(args: dict[Any, Any]) -> ScriptArguments:
+def _from_object(args: dict[Any, Any]) -> ArgumentVector:
     argv: list[str] = []
     stdin: str | None = None
     for name, value in args.items():
@@ -110,25 +102,24 @@ def _from_object(args: dict[Any, Any]) -> ScriptArguments:
         else:
             argv.extend(_flags(_flag_name(name), value))
         _check_count(len(argv))
-    return ScriptArguments(argv=_checked(tuple(argv)), stdin=stdin)
+    return ArgumentVector(argv=_checked(argv), stdin=stdin)
 
 
 def _stdin(value: Any) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise SkillScriptExecutionError(f'The value of {STDIN_KEY!r} must be text, not {_kind(value)}.')
-    if value is not None and len(_encoded(value, repr(STDIN_KEY))) > MAX_STDIN_BYTES:
-        raise SkillScriptExecutionError(
-            f'The value of {STDIN_KEY!r} is longer than {MAX_STDIN_BYTES:,} bytes. Send less.'
-        )
+    if value is None:
+        return None
+    what = f'The value of {STDIN_KEY!r}'
+    if not isinstance(value, str):
+        raise SkillScriptExecutionError(f'{what} must be text, not {_kind(value)}.')
+    if len(_encoded(value, what)) > MAX_STDIN_BYTES:
+        raise SkillScriptExecutionError(f'{what} is longer than {MAX_STDIN_BYTES:,} bytes. Send less.')
     return value
 
 
 def _positionals(value: Any) -> Iterator[str]:
-    items = cast('list[Any]', value) if isinstance(value, list) else [] if value is None else [value]
-    _check_count(len(items))
-    for item in items:
+    for item in [] if value is None else _items(value):
         text = _scalar(item, f'A value of {POSITIONAL_KEY!r}')
-        if text.startswith('-') and text != '-' and not _NEGATIVE_NUMBER.fullmatch(text):
+        if is_read_as_flag(text):
             raise SkillScriptExecutionError(
                 f'The positional argument {_shown(text)} begins with a dash and would be read as a flag. Send a flag '
                 'as {"name": value}, a file as "./-name", or all arguments as one list, which is passed on as it is.'
@@ -136,11 +127,14 @@ def _positionals(value: Any) -> Iterator[str]:
         yield text
 
 
+def is_read_as_flag(text: str) -> bool:
+    """Whether a script would read a positional argument as a flag, unlike a negative number or a single dash."""
+    return text.startswith('-') and text != '-' and not _NEGATIVE_NUMBER.fullmatch(text)
+
+
 def _flags(name: str, value: Any) -> Iterator[str]:
     flag = f'-{name}' if len(name) == 1 else f'--{name}'
-    items = cast('list[Any]', value) if isinstance(value, list) else [value]
-    _check_count(len(items))
-    for item in items:
+    for item in _items(value):
         if item is None or item is False:
             continue
         if item is True:
@@ -153,6 +147,12 @@ def _flags(name: str, value: Any) -> Iterator[str]:
             yield f'{flag}{text}'
         else:
             yield f'{flag}={text}'
+
+
+def _items(value: Any) -> list[Any]:
+    items = cast('list[Any]', value) if isinstance(value, list) else [value]
+    _check_count(len(items))
+    return items
 
 
 def _flag_name(name: Any) -> str:
@@ -168,25 +168,10 @@ def _flag_name(name: Any) -> str:
 
 def _scalar(value: Any, what: str) -> str:
     """One value as the text of one argument."""
-    if isinstance(value, str):
-        text = value
-    elif isinstance(value, bool):
-        text = 'true' if value else 'false'
-    elif isinstance(value, int) and value.bit_length() <= 1024:
-        text = str(value)
-    elif isinstance(value, float) and math.isfinite(value):
-        text = repr(value)
-    else:
-        kind = 'a number a script cannot be given' if isinstance(value, int | float) else _kind(value)
-        raise SkillScriptExecutionError(
-            f'{what} is {kind}. A script takes text, numbers, true or false, or a list of them. '
-            'Send structured data as a string that holds JSON.'
-        )
+    text = value if isinstance(value, str) else _as_text(value, what)
     size = len(_encoded(text, what))
     if '\0' in text:
-        raise SkillScriptExecutionError(
-            f'{what} contains a NUL character, which no program can be given. Leave it out.'
-        )
+        raise SkillScriptExecutionError(f'{what} contains a NUL character, which no program accepts. Leave it out.')
     if size > MAX_ARGUMENT_BYTES:
         raise SkillScriptExecutionError(
             f'{what} is {size:,} bytes long; an argument may have {MAX_ARGUMENT_BYTES:,}. '
@@ -195,13 +180,26 @@ def _scalar(value: Any, what: str) -> str:
     return text
 
 
+def _as_text(value: Any, what: str) -> str:
+    if isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, int) and value.bit_length() <= 1024:
+        return str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return repr(value)
+    kind = 'a number a script cannot be given' if isinstance(value, int | float) else _kind(value)
+    raise SkillScriptExecutionError(
+        f'{what} is {kind}. A script takes text, numbers, true or false, or a list of them. '
+        'Send structured data as a string that holds JSON.'
+    )
+
+
 def _encoded(text: str, what: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise SkillScriptExecutionError(
-            f'{what} contains half of a surrogate pair. Send valid Unicode text.'
-        ) from error
+        message = f'{what} contains half of a surrogate pair. Send valid Unicode text.'
+        raise SkillScriptExecutionError(message) from error
 
 
 def _check_count(count: int) -> None:
@@ -212,7 +210,8 @@ def _check_count(count: int) -> None:
         )
 
 
-def _checked(argv: tuple[str, ...]) -> tuple[str, ...]:
+def _checked(words: Iterable[str]) -> tuple[str, ...]:
+    argv = tuple(words)
     total = sum(len(item.encode()) + 1 for item in argv)
     if total > MAX_ARGV_BYTES:
         raise SkillScriptExecutionError(
@@ -222,30 +221,20 @@ def _checked(argv: tuple[str, ...]) -> tuple[str, ...]:
     return argv
 
 
-def _kind(value: Any) -> str:
-    """What a value is in the words of JSON, which is what the model wrote."""
-    if value is None:
-        return 'null'
-    if isinstance(value, dict):
-        return 'an object'
-    if isinstance(value, list):
-        return 'a list'
-    if isinstance(value, str):
-        return 'text'
-    if isinstance(value, bool):
-        return 'true' if value else 'false'
-    if isinstance(value, int | float):
-        return 'a number'
-    return f'a {type(value).__name__}'
+def _kind(value: object) -> str:
+    """The type of a value in the terms of JSON, which the model wrote."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    kinds: dict[type, str] = {dict: 'an object', list: 'a list', str: 'text', int: 'a number', float: 'a number'}
+    return kinds.get(type(value), f'a {type(value).__name__}')
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f'{text[:57]}…'
+    return text if len(text := repr(value)) <= 60 else f'{text[:57]}…'
 
 
 def as_mapping(args: object) -> object:
-    """Arguments as the model may write them: nothing, an object, or a string that holds one of them."""
+    """Normalize arguments as the model may write them: nothing, an object, or a string that holds either."""
     if isinstance(args, str):
         args = from_json(args) if args.strip() else None
     return {} if args is None else args

@@ -1,15 +1,17 @@
-"""What every executor has in common: the protocol, the result of a run, and the executor that calls your function."""
+"""The executor protocol, the result of a run, and executors that wrap a function or another executor."""
 
 from __future__ import annotations
 
 import inspect
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import anyio
 from anyio import to_thread
 
 from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError
@@ -17,27 +19,18 @@ from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExe
 from .work_dir import MAX_READ_BYTES, ScriptFile, read_work_file
 
 if TYPE_CHECKING:
-    from pydantic_ai_skills.types.skill import SkillScript
-
-__all__ = (
-    'CallableSkillScriptExecutor',
-    'ScriptResult',
-    'SkillScriptExecutor',
-    'SkillScriptStoppedError',
-    'SkillScriptTimeoutError',
-    'describe_exit',
-)
+    from pydantic_ai_skills.types.script import SkillScript
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptResult:
-    """What a script left behind when it ended. A failed script is a result too, not an exception."""
+    """The output, exit code and files of a run. A failed script gives a result too, not an exception."""
 
     exit_code: int
     """The exit code; 128 + N when signal N ended it, as in a shell."""
 
     stdout: str
-    """Standard output, decoded as UTF-8. Where bytes were left out, a line in its place says how many."""
+    """Standard output, decoded as UTF-8. A line says how many bytes were left out, and where."""
 
     stderr: str
     """Standard error, decoded and cut like `stdout`."""
@@ -55,11 +48,15 @@ class ScriptResult:
     """The files the script left in its work folder, at most 200 of them."""
 
     work_dir: Path | None = None
-    """The work folder, while it holds files. It is removed when many newer runs have left files, and when this process
-    ends, unless the executor was given a place for them."""
+    """The work folder, if it holds files. It is removed after many newer runs with files, and when this process ends,
+    unless the executor has a `work_root`."""
 
     def __str__(self) -> str:
-        parts = [part for part in (self.stdout.rstrip('\n'), self._stderr_part(), self._files_part()) if part]
+        parts = [self.stdout.rstrip('\n')] if self.stdout.rstrip('\n') else []
+        if self.stderr.strip():
+            parts.append(f'stderr:\n{self.stderr.rstrip()}')
+        if self.files:
+            parts += ['files:', *(f'{file.name} ({file.size:,} bytes)' for file in self.files)]
         if self.timed_out:
             parts.append(f'stopped after {self.duration:.1f} s')
         elif self.exit_code:
@@ -67,7 +64,7 @@ class ScriptResult:
         return '\n'.join(parts) or '(no output)'
 
     def read_file(self, name: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
-        """The content of a file the script left in its work folder.
+        """Read a file the script left in its work folder.
 
         Raises:
             SkillResourceLoadError: There is no such file, or it is longer than `max_bytes`.
@@ -76,17 +73,9 @@ class ScriptResult:
             raise SkillResourceLoadError(f'The run left no file {name!r}.')
         return read_work_file(self.work_dir, name, max_bytes=max_bytes)
 
-    def _stderr_part(self) -> str:
-        return f'stderr:\n{self.stderr.rstrip()}' if self.stderr.strip() else ''
-
-    def _files_part(self) -> str:
-        return (
-            '\n'.join(['files:', *(f'{file.name} ({file.size:,} bytes)' for file in self.files)]) if self.files else ''
-        )
-
 
 def describe_exit(code: int) -> str:
-    """An exit code, with the name of the signal where it stands for one."""
+    """An exit code, with the name of the signal it stands for, if any."""
     try:
         return f'{code} ({signal.Signals(code - 128).name})'
     except ValueError:
@@ -94,7 +83,7 @@ def describe_exit(code: int) -> str:
 
 
 class SkillScriptStoppedError(SkillScriptExecutionError):
-    """A script was stopped because it used more than it may; `result` holds what it had printed by then."""
+    """A script exceeded a limit and was stopped; `result` holds its output until then."""
 
     def __init__(self, message: str, *, result: ScriptResult) -> None:
         super().__init__(message)
@@ -102,12 +91,12 @@ class SkillScriptStoppedError(SkillScriptExecutionError):
 
 
 class SkillScriptTimeoutError(SkillScriptStoppedError):
-    """A script was stopped because its time was up."""
+    """A script exceeded its time limit and was stopped."""
 
 
 @runtime_checkable
 class SkillScriptExecutor(Protocol):
-    """Runs a script of a skill. Implement it to run scripts in a place of your own."""
+    """Runs a script of a skill. Implement it to run scripts somewhere else."""
 
     async def run(self, script: SkillScript, args: Any = None, ctx: Any = None) -> Any:
         """Run the script and return its outcome: a [`ScriptResult`][pydantic_ai_skills.ScriptResult] or any value.
@@ -144,7 +133,8 @@ class CallableSkillScriptExecutor:
 
     def __init__(self, func: Callable[..., Any]) -> None:
         self._func = func
-        self._takes_ctx = _takes_ctx(func)
+        parameters = inspect.signature(func).parameters
+        self._takes_ctx = 'ctx' in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         self._is_async = inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(
             getattr(func, '__call__', None)  # noqa: B004 - an object may have an async `__call__`
         )
@@ -155,6 +145,35 @@ class CallableSkillScriptExecutor:
         return await result if inspect.isawaitable(result) else result
 
 
-def _takes_ctx(func: Callable[..., Any]) -> bool:
-    parameters = inspect.signature(func).parameters
-    return 'ctx' in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+def is_sandbox(executor: object) -> bool:
+    """Whether an executor declares that it keeps scripts away from this user's files, processes and network."""
+    return getattr(executor, 'sandboxed', False) is True
+
+
+def with_timeout(executor: SkillScriptExecutor, seconds: float, *, may_extend: bool) -> SkillScriptExecutor:
+    """The executor with another time limit, which exceeds the executor's own limit only with `may_extend`."""
+    from .limits import ScriptLimits  # only needed for tools with a limit of their own
+
+    limits = getattr(executor, 'limits', None)
+    if not isinstance(limits, ScriptLimits):
+        return _TimeLimited(executor, seconds)
+    limited: Any = copy(executor)
+    limited.limits = replace(limits, wall_time=seconds if may_extend else min(seconds, limits.wall_time))
+    return limited
+
+
+class _TimeLimited:
+    """Cancels an executor that has no limits of its own when the time is up."""
+
+    def __init__(self, inner: SkillScriptExecutor, seconds: float) -> None:
+        self.sandboxed = is_sandbox(inner)
+        self._inner = inner
+        self._seconds = seconds
+
+    async def run(self, script: SkillScript, args: Any = None, ctx: Any = None) -> Any:
+        try:
+            with anyio.fail_after(self._seconds):
+                return await self._inner.run(script, args, ctx)
+        except TimeoutError:
+            message = f'The script {script.name!r} was stopped: it did not end within {self._seconds:g} s.'
+            raise SkillScriptExecutionError(message) from None

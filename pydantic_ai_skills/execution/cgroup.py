@@ -1,18 +1,19 @@
-"""A control group for the processes of one run: the kernel caps their number, even for root, and none can leave it.
+"""Runs the processes of one script in a control group: the kernel caps their number, even for root, and none can leave.
 
-It takes the right to make one inside the group of this process, and the first version of control groups, in which a
-single thread can join one: a script that this thread starts is then born in it. With the second version a process can
-only be moved after its birth, for which the kernel waits on all processors, up to 15 ms. Where there is no such group,
-the number of processes is watched, and an executor says so.
+This needs the right to make groups. In version 1 of control groups, the current thread joins the group while it starts
+the script, which is then born in it. In version 2 only whole processes can join, so the script starts as a shell that
+joins and then becomes the script; the kernel may take up to 15 ms for that. Where no group can be made, the number of
+processes is watched.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import count
@@ -20,52 +21,50 @@ from pathlib import Path
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
-__all__ = ('ControlGroup', 'control_groups', 'own_group')
-
 PREFIX = 'pydantic-ai-skills-'
-"""What the names of our groups begin with. The id of the process that made them follows."""
+"""Our groups have this prefix, followed by the id of the process that made them."""
 
 EMPTY_SECONDS = 0.2
-"""How long the processes of a group may take to end once they were killed."""
+"""How long the processes of a group may take to end after they were killed."""
 
 _numbers = count(1)
 
 
 class ControlGroup:
-    """The processes of one run.
-
-    Args:
-        parent: The group in which it is made.
-        most_tasks: How many processes and threads it may have at the same time.
-
-    Raises:
-        SkillScriptExecutionError: It cannot be made.
-    """
+    """A group in `parent` that may have `most_tasks` processes and threads at the same time."""
 
     def __init__(self, parent: Path, most_tasks: int) -> None:
         self._parent = parent
         self._path = parent / f'{PREFIX}{os.getpid()}-{next(_numbers)}'
+        self.prefix: tuple[str, ...] = ()
+        """Words to put before a command, so that it joins the group."""
         try:
             self._path.mkdir()
             self._limit(most_tasks)
         except OSError as error:
             self.close()
             raise SkillScriptExecutionError(f'No control group could be made for a script: {error}.') from error
+        self._threads_join = (self._path / 'tasks').exists()  # in version 1 only
+        if not self._threads_join:
+            self.prefix = '/bin/sh', '-c', 'echo 0 >"$0" && exec "$@"', str(self._path / 'cgroup.procs')
 
     @contextmanager
     def entered(self) -> Generator[None]:
-        """Within this, what the current thread starts is born in the group."""
-        _move_thread(self._path)
+        """What the current thread starts in this context is born in the group, if threads can join it."""
+        if not self._threads_join:
+            yield
+            return
+        _write(self._path / 'tasks', 0)
         try:
             yield
         finally:
-            _move_thread(self._parent)
+            _write(self._parent / 'tasks', 0)
 
     def kill(self) -> None:
-        """Kill all processes in it, and wait for that."""
+        """Kill all processes in it, and wait until they have ended."""
         deadline = time.monotonic() + EMPTY_SECONDS
         with suppress(OSError):
-            self._limit(0)  # nobody can be born while others are being killed
+            self._limit(0)  # no new processes while others are being killed
         while (pids := self._pids()) and time.monotonic() < deadline:
             for pid in pids:
                 with suppress(ProcessLookupError):
@@ -86,34 +85,39 @@ class ControlGroup:
             words = (self._path / 'cgroup.procs').read_text().split()
         except OSError:
             return []
-        # Never ourselves, should a thread not have come back; nor one outside our namespace, which reads as 0.
+        # Never this process, should a thread not have left; nor one outside our namespace, which reads as 0.
         return [pid for pid in map(int, words) if pid not in (0, os.getpid())]
 
 
 @lru_cache(maxsize=1)
 def control_groups() -> Path | None:
-    """The group in which this process can make others, found out once by entering one; `None` if it cannot."""
-    parent = own_group()
-    if parent is None:
-        return None
+    """The group in which this process can make others, found once by trying; `None` if it cannot."""
+    parent = find_parent()
+    return parent if parent is not None and can_make_groups(parent) else None
+
+
+def can_make_groups(parent: Path) -> bool:
+    """Whether a process can be started in a group that is made in this one."""
     _sweep(parent)
     try:
-        group = ControlGroup(parent, 1)
+        group = ControlGroup(parent, 8)
     except SkillScriptExecutionError:
-        return None
+        return False
     try:
         with group.entered():
-            return parent
-    except OSError:
-        return None
+            if group.prefix:
+                subprocess.run([*group.prefix, '/bin/sh', '-c', ':'], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return False
     finally:
         group.close()
+    return True
 
 
-def own_group(
+def find_parent(
     memberships: Path = Path('/proc/self/cgroup'), mounts: Path = Path('/proc/self/mountinfo')
 ) -> Path | None:
-    """The folder of the group of this process that counts tasks, in the first version of control groups."""
+    """The folder of the group in which groups for runs may be made, in version 1 or else in version 2."""
     if sys.platform != 'linux':
         return None
     try:
@@ -121,29 +125,40 @@ def own_group(
         lines = [line.split() for line in mounts.read_text().splitlines()]
     except OSError:
         return None
-    # The last words of a mount are: - cgroup SOURCE OPTIONS; the fourth and fifth what is mounted, and where.
-    found = [(words[3], words[4]) for words in lines if words[-3] == 'cgroup' and 'pids' in words[-1].split(',')]
-    paths = [
-        Path(place, os.path.relpath(group, root))
-        for _, controllers, group in groups
-        if 'pids' in controllers.split(',')
-        for root, place in found
-    ]
-    return paths[0] if paths else None
+    return _version_1(groups, lines) or _version_2(groups, lines)
 
 
-def _move_thread(group: Path) -> None:
-    _write(group / 'tasks', 0)
+def _version_1(groups: Sequence[Sequence[str]], mounts: Sequence[Sequence[str]]) -> Path | None:
+    """The group of this process in the hierarchy that counts tasks."""
+    counting = [group for group in groups if 'pids' in group[1].split(',')]
+    return next(_folders(counting, [words for words in mounts if 'pids' in words[-1].split(',')], 'cgroup'), None)
+
+
+def _version_2(groups: Sequence[Sequence[str]], mounts: Sequence[Sequence[str]]) -> Path | None:
+    """The nearest group around this process that counts the tasks of the groups in it."""
+    own = _folders([group for group in groups if not group[1]], mounts, 'cgroup2')
+    for folder in (outer for group in own for outer in (group, *group.parents)):
+        with suppress(OSError):
+            if 'pids' in (folder / 'cgroup.subtree_control').read_text().split():
+                return folder
+    return None
+
+
+def _folders(groups: Sequence[Sequence[str]], mounts: Sequence[Sequence[str]], kind: str) -> Iterator[Path]:
+    """Where these groups are in the file system."""
+    # The last words of a mount are: - KIND SOURCE OPTIONS; the fourth and fifth what is mounted, and where.
+    places = [(words[3], words[4]) for words in mounts if words[-3] == kind]
+    yield from (Path(place, os.path.relpath(group, root)) for _, _, group in groups for root, place in places)
 
 
 def _write(file: Path, value: int) -> None:
-    # Opened without making it: what is not there, the kernel does not offer.
+    # Opened without creating it: a file that is missing is a feature that the kernel does not offer.
     with open(file, 'r+') as opened:
         opened.write(str(value))
 
 
 def _sweep(parent: Path) -> None:
-    """Remove the groups of processes that were killed before they could do it."""
+    """Remove the groups that processes left behind because they were killed."""
     for folder in parent.glob(f'{PREFIX}*'):
         maker = folder.name.removeprefix(PREFIX).partition('-')[0]
         if not Path('/proc', maker).exists():

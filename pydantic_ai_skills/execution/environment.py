@@ -1,4 +1,4 @@
-"""Which environment variables a script gets to see, and which of their values must not reach the model."""
+"""Builds the environment of a script and knows which of its values must not reach the model."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 from urllib.parse import quote, quote_plus
@@ -15,30 +16,14 @@ from pydantic import SecretStr
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
-__all__ = ('INHERITED_VARIABLES', 'EnvValues', 'ScriptEnvironment', 'SkillEnv', 'inherited_variables', 'secret_forms')
-
 INHERITED_VARIABLES = frozenset(
-    {
-        'HOME',
-        'LANG',
-        'LANGUAGE',
-        'LOGNAME',
-        'PATH',
-        'SHELL',
-        'SSL_CERT_DIR',
-        'SSL_CERT_FILE',
-        'TEMP',
-        'TERM',
-        'TMP',
-        'TMPDIR',
-        'TZ',
-        'USER',
-    }
+    {'HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER'}
+    | {'LANG', 'LANGUAGE', 'TZ', 'SSL_CERT_DIR', 'SSL_CERT_FILE', 'TEMP', 'TMP', 'TMPDIR'}
 )
 """Variables every script gets, besides those that begin with `LC_`. None of them holds a secret."""
 
 MIN_SECRET_CHARS = 6
-"""Shorter values are not masked: they would turn up in harmless text."""
+"""Shorter values are not masked, since they also occur in harmless text."""
 
 EnvValues: TypeAlias = 'Mapping[str, str | SecretStr] | Callable[[Any], Mapping[str, str | SecretStr]]'
 """Variables with their values, or a function that makes them from the `RunContext`, such as from `ctx.deps`."""
@@ -55,7 +40,7 @@ _SECRET_NAME = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptEnvironment:
-    """What the environment of a script is made of. Nothing is passed on that is not named somewhere."""
+    """The settings that make up the environment of a script. Nothing is passed on unless it is named."""
 
     env: EnvValues | None = None
     """Variables for every script."""
@@ -73,36 +58,18 @@ class ScriptEnvironment:
         for values in (self.env, self.pass_env, *self.skill_env.values()):
             if values is not None and not callable(values):
                 for name in values:
-                    _check_name(name, ValueError)
-                    if isinstance(values, Mapping):
-                        _check_type(name, values[name], ValueError)
+                    _check(name, values[name] if isinstance(values, Mapping) else '', ValueError)
 
     def build(
         self, skill_name: str | None, ctx: Any, *, base: Mapping[str, str] | None = None
     ) -> tuple[dict[str, str], frozenset[str]]:
-        """The variables for a script of this skill, and the secret values among them.
-
-        Args:
-            skill_name: The skill the script belongs to.
-            ctx: What functions that make variables are called with.
-            base: What to begin with, in place of the harmless variables of this process.
-
-        Raises:
-            SkillScriptExecutionError: A function made variables that no process can be given.
-        """
-        variables = {
-            **(inherited_variables() if base is None else base),
-            # Importing a module beside the script must not change the skill's folder.
-            'PYTHONDONTWRITEBYTECODE': '1',
-        }
+        """The variables for a script of this skill on top of `base`, and the secret values among them."""
+        # Importing a module beside the script must not change the skill's folder.
+        variables = {**(inherited_variables() if base is None else base), 'PYTHONDONTWRITEBYTECODE': '1'}
         secrets: set[str] = set()
         for source in (self.pass_env, self.env, self.skill_env.get(skill_name or '')):
             for name, value in _values(source, ctx):
-                _check_name(name, SkillScriptExecutionError)
-                _check_type(name, value, SkillScriptExecutionError)
-                text = value.get_secret_value() if isinstance(value, SecretStr) else value
-                _check_value(name, text)
-                variables[name] = text
+                variables[name] = text = _check(name, value, SkillScriptExecutionError)
                 if isinstance(value, SecretStr) or _SECRET_NAME.search(name):
                     secrets.update(secret_forms(text))
         return variables, frozenset(secrets)
@@ -114,9 +81,9 @@ def inherited_variables() -> dict[str, str]:
 
 
 def secret_forms(secret: str) -> Iterator[str]:
-    """A secret as it may turn up in output: as it is, line by line, inside JSON, quoted for an address, in base 64."""
+    """The forms in which output may contain a secret: as it is, by line, in JSON, quoted for a URL, in base 64."""
     forms: set[str] = set()
-    # A secret from a file often ends with a line break, which scripts take away before they use it.
+    # A secret from a file often ends with a line break, which scripts remove before they use it.
     for data in {whole := os.fsencode(secret), whole.strip()}:
         text = data.decode('utf-8', 'replace')  # as output is decoded
         forms |= {text, *text.splitlines(), quote(data, safe=''), quote(data), quote_plus(data)}
@@ -128,45 +95,30 @@ def secret_forms(secret: str) -> Iterator[str]:
 
 
 def _values(source: SkillEnv | None, ctx: Any) -> Iterator[tuple[str, str | SecretStr]]:
-    if source is None:
-        return
-    if callable(source):
-        source = _made(source(ctx))
-    if isinstance(source, Mapping):
-        yield from source.items()
-    else:
-        yield from ((name, os.environ[name]) for name in source if name in os.environ)
-
-
-def _made(values: object) -> Mapping[str, str | SecretStr]:
-    if not isinstance(values, Mapping):
+    values = source(ctx) if callable(source) else source
+    if isinstance(values, Mapping):
+        yield from values.items()
+    elif callable(source):
         raise SkillScriptExecutionError(
             f'The function that makes environment variables returned {type(values).__name__}, not variables with their '
             'values.'
         )
-    return cast(Mapping[str, str | SecretStr], values)
+    else:
+        yield from ((name, os.environ[name]) for name in source or () if name in os.environ)
 
 
-def _check_name(name: str, error: type[Exception]) -> None:
-    # The shell that sets the limits of a process passes on no others.
+def _check(name: str, value: object, error: type[Exception]) -> str:
+    """The value as text, or an error if no process can be given this variable."""
+    # The shell that sets the limits of a process does not pass on others.
     if not _NAME.fullmatch(name):
         raise error(
             f'{name!r} cannot be the name of an environment variable. A name is letters, digits and "_", and does not '
             'begin with a digit.'
         )
-
-
-def _check_type(name: str, value: object, error: type[Exception]) -> None:
-    if not isinstance(value, str | SecretStr | bytes | os.PathLike):  # the last two are as good to a process
+    text = value.get_secret_value() if isinstance(value, SecretStr) else value
+    if not isinstance(text, str | bytes | os.PathLike):  # a process accepts the last two as well
         raise error(f'The environment variable {name!r} is {type(value).__name__}, not text.')
-
-
-def _check_value(name: str, value: str) -> None:
-    try:
-        valid = b'\0' not in os.fsencode(value)
-    except UnicodeEncodeError:
-        valid = False
-    if not valid:
-        raise SkillScriptExecutionError(
-            f'The environment variable {name!r} contains a NUL character or half of a surrogate pair.'
-        )
+    with suppress(UnicodeEncodeError):
+        if b'\0' not in (encoded := os.fsencode(cast('str', text))):
+            return os.fsdecode(encoded)
+    raise error(f'The environment variable {name!r} contains a NUL character or half of a surrogate pair.')

@@ -1,34 +1,43 @@
-"""How much of the machine a script may use, and how that is enforced without touching this process.
+"""Limits what a script may use of the machine, without touching the limits of this process.
 
-A plain process starts as a shell, which sets the kernel's limits and then becomes the script; a sandbox waits until
-they were set from outside. In both cases the script never runs without them, and no code runs between `fork` and
-`exec`, which is not safe in a program with threads.
-What a script and its children use together is watched by [`Watchdog`][pydantic_ai_skills.execution.watchdog.Watchdog].
+A local script starts as a shell, which sets the kernel's limits and then becomes the script; a sandbox waits until they
+are set from outside. In both cases the script never runs without them, and no code runs between `fork` and `exec`,
+which would not be safe in a program with threads. What a script and its children use together is watched.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import stat
 import sys
+import time
 import warnings
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields
-
-__all__ = (
-    'ScriptLimits',
-    'apply_limits',
-    'can_watch',
-    'limits_prefix',
-    'most_tasks',
-    'unenforced_limits',
-    'watched_limits',
-)
+from pathlib import Path
+from typing import NamedTuple
 
 MIB = 1024 * 1024
 
 TASKS_PER_PROCESS = 8
-"""The kernel counts threads as well, so where it caps their number, it leaves room for as many in each process."""
+"""The kernel counts threads too, so its cap leaves room for this many in each process."""
+
+WATCH_INTERVAL = 0.1
+"""Seconds between two looks at a run, and before the first one. Most scripts end before it."""
+
+GLANCE_INTERVAL = 0.01
+"""Seconds between two glances at the number of all tasks on this machine. If it grows fast, a look follows."""
+
+LOAD = 20
+"""A slow look is followed by a pause this many times as long, so that looking takes less than 5 % of one core."""
+
+MAX_WORK_FILES = 10_000
+"""Files and folders a script may make in its work folder."""
+
+_PAGE = os.sysconf('SC_PAGE_SIZE') if hasattr(os, 'sysconf') else 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +45,8 @@ class ScriptLimits:
     """What a script may use before it is stopped. `None` lifts a limit.
 
     The kernel enforces `cpu_time`, `memory`, `file_size` and `open_files` for each process. `memory`, `processes` and
-    `work_folder` are watched for all processes of a run together, several times a second, so these may be exceeded for
-    a moment; `processes` by little where the kernel caps their number too. An executor says in `watched` which of them
-    nothing but watching holds.
+    `work_folder` are watched for all processes of a run together, several times a second, so they may be exceeded for a
+    moment. Where possible the kernel caps `processes` too. An executor lists in `watched` what is only watched.
     """
 
     wall_time: float = 30.0
@@ -77,14 +85,15 @@ class ScriptLimits:
 
 
 _TOGETHER = ('memory', 'processes', 'work_folder')
-"""Limits on all processes of a run together, for which the kernel has nothing of its own."""
+"""Limits on all processes of a run together."""
 
 
-def unenforced_limits(limits: ScriptLimits, *, platform: str = sys.platform) -> tuple[str, ...]:
-    """The names of limits that are set and that this platform has no means to enforce.
+def unenforced_limits(limits: ScriptLimits, *, platform: str | None = None) -> tuple[str, ...]:
+    """The names of limits that are set but cannot be enforced on this platform.
 
-    Those that the developer chose are warned about: a limit that does nothing must not look like one that does.
+    Warns about those that the developer chose: a limit that does nothing must not look like one that does.
     """
+    platform = platform or sys.platform
     names = () if can_watch(platform=platform) else _set(limits, _TOGETHER)
     if chosen := [name for name in names if getattr(limits, name) != getattr(ScriptLimits(), name)]:
         warnings.warn(
@@ -96,12 +105,7 @@ def unenforced_limits(limits: ScriptLimits, *, platform: str = sys.platform) -> 
 
 
 def watched_limits(limits: ScriptLimits, *, capped: bool) -> tuple[str, ...]:
-    """The names of limits that are set and that nothing but watching holds.
-
-    Args:
-        limits: The limits.
-        capped: Whether the kernel caps the number of processes of a run.
-    """
+    """The names of limits that are set and only watched. `capped` tells whether the kernel caps `processes`."""
     if not can_watch():
         return ()
     return _set(limits, [name for name in _TOGETHER if not (capped and name == 'processes')])
@@ -109,36 +113,29 @@ def watched_limits(limits: ScriptLimits, *, capped: bool) -> tuple[str, ...]:
 
 def most_tasks(limits: ScriptLimits) -> int | None:
     """How many processes and threads the kernel should let a run have."""
-    # One more, so that it is not the kernel's refusal that a script runs into first but the watchdog, which tells why.
+    # One more, so that the watchdog stops the script first and says why, before the kernel refuses a process.
     return None if limits.processes is None else (limits.processes + 1) * TASKS_PER_PROCESS
 
 
-def can_watch(*, platform: str = sys.platform) -> bool:
-    """Whether one can see what the processes of a run use together, for which it takes Linux's `/proc`."""
-    return platform == 'linux'
+def can_watch(*, platform: str | None = None) -> bool:
+    """Whether the processes of a run can be watched, which needs Linux's `/proc`."""
+    return (platform or sys.platform) == 'linux'
 
 
 def apply_limits(limits: ScriptLimits, pid: int, *, own_namespace: bool = False) -> None:
-    """Set the kernel's limits on a process that waits for it. Its children inherit them.
+    """Set the kernel's limits on a waiting process. Its children inherit them.
 
-    Args:
-        limits: The limits.
-        pid: The process.
-        own_namespace: Whether the process is in a user namespace of its own. Only there does the kernel's limit on the
-            number of processes count those of this run, and not all that the user has.
+    Only in a user namespace of its own does the kernel count the processes of this run, not all of the user.
     """
     import resource  # not on every platform
 
-    wanted = _kernel_limits(limits)
-    if own_namespace and (tasks := most_tasks(limits)) is not None:
-        wanted[resource.RLIMIT_NPROC] = tasks
-    for which, value in wanted.items():
-        with suppress(ProcessLookupError):  # it has ended already
-            resource.prlimit(pid, which, _soft_and_hard(which, value))
+    for which, soft_and_hard in _kernel_limits(limits, most_tasks(limits) if own_namespace else None).items():
+        with suppress(ProcessLookupError):  # the process has ended
+            resource.prlimit(pid, which, soft_and_hard)
 
 
 def limits_prefix(limits: ScriptLimits) -> list[str]:
-    """Words to put before a command, so that a shell sets the kernel's limits and then becomes the command."""
+    """Words to put before a command: a shell that sets the kernel's limits and then becomes the command."""
     import resource
 
     units = {
@@ -149,9 +146,8 @@ def limits_prefix(limits: ScriptLimits) -> list[str]:
         resource.RLIMIT_CORE: ('c', 1),
     }
     lines: list[str] = []
-    for which, value in _kernel_limits(limits).items():
+    for which, (soft, hard) in _kernel_limits(limits).items():
         flag, unit = units[which]
-        soft, hard = _soft_and_hard(which, value)
         lines += [f'ulimit -S{flag} {soft // unit}', f'ulimit -H{flag} {hard // unit}']
     return ['/bin/sh', '-c', '; '.join([*lines, 'exec "$@"']), 'sh']
 
@@ -160,18 +156,8 @@ def _set(limits: ScriptLimits, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names if getattr(limits, name) is not None)
 
 
-def _soft_and_hard(which: int, value: int) -> tuple[int, int]:
-    """Both limits to set, none above what this process has itself, which not even root should raise by accident."""
-    import resource
-
-    _, ceiling = resource.getrlimit(which)
-    # The soft limit of processor time comes a second earlier: its signal tells what happened, a kill does not.
-    hard = value + 1 if which == resource.RLIMIT_CPU else value
-    hard = hard if ceiling == resource.RLIM_INFINITY else min(hard, ceiling)
-    return min(value, hard), hard
-
-
-def _kernel_limits(limits: ScriptLimits) -> dict[int, int]:
+def _kernel_limits(limits: ScriptLimits, tasks: int | None = None) -> dict[int, tuple[int, int]]:
+    """The soft and the hard limits to set, capped at those of this process: root could raise them by accident."""
     import resource
 
     wanted: dict[int, float | None] = {
@@ -180,5 +166,155 @@ def _kernel_limits(limits: ScriptLimits) -> dict[int, int]:
         resource.RLIMIT_DATA: limits.memory,
         resource.RLIMIT_FSIZE: limits.file_size,
         resource.RLIMIT_NOFILE: limits.open_files,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NPROC: tasks,
     }
-    return {which: math.ceil(value) for which, value in wanted.items() if value is not None} | {resource.RLIMIT_CORE: 0}
+    found: dict[int, tuple[int, int]] = {}
+    for which, value in wanted.items():
+        if value is not None:
+            _, ceiling = resource.getrlimit(which)
+            # The soft limit of processor time is a second lower: its signal says what happened, a kill does not.
+            hard = math.ceil(value) + (which == resource.RLIMIT_CPU)
+            hard = hard if ceiling == resource.RLIM_INFINITY else min(hard, ceiling)
+            found[which] = min(math.ceil(value), hard), hard
+    return found
+
+
+class ProcessInfo(NamedTuple):
+    """A row of the kernel's table of processes; `resident` is its memory in bytes, with shared pages."""
+
+    pid: int
+    parent: int
+    session: int
+    resident: int
+
+
+class Watchdog:
+    """Watches what all processes of a run use together. `helpers` of these processes are not the script's."""
+
+    def __init__(
+        self, limits: ScriptLimits, *, work_dir: Path, helpers: int = 0, max_files: int = MAX_WORK_FILES
+    ) -> None:
+        self._limits = limits
+        self._work_dir = work_dir
+        self._helpers = helpers
+        self._max_files = max_files
+        now = time.monotonic()
+        self._next_look, self._next_glance = now + WATCH_INTERVAL, now + GLANCE_INTERVAL
+        self._tasks = _count_tasks()
+
+    def __call__(self, pid: int) -> str | None:
+        """Why the run that process `pid` leads has to be stopped, or `None`."""
+        started = time.monotonic()
+        if started < self._next_glance:
+            return None
+        self._next_glance = started + GLANCE_INTERVAL
+        if started < self._next_look and not self._growing():
+            return None
+        reason = self._look(pid)
+        now = time.monotonic()
+        self._next_look = now + max(WATCH_INTERVAL, LOAD * (now - started))
+        return reason
+
+    def _growing(self) -> bool:
+        """Whether this machine has so many new tasks that this run may have started too many."""
+        tasks = _count_tasks()
+        if self._limits.processes is None or tasks - self._tasks <= self._limits.processes:
+            return False
+        self._tasks = tasks
+        return True
+
+    def _look(self, pid: int) -> str | None:
+        limits = self._limits
+        most = math.inf if limits.processes is None else limits.processes + self._helpers
+        # The quick count comes first: while processes multiply, every moment makes the full one take longer.
+        if (most < math.inf and _has_more(pid, most)) or len(processes := run_processes(pid)) > most:
+            return f'it started more than {limits.processes} processes'
+        if limits.memory is not None and _used_memory(processes, limits.memory) > limits.memory:
+            return f'it used more than {limits.memory / MIB:g} MiB of memory'
+        if limits.work_folder is not None:
+            return _excess(self._work_dir, limits.work_folder, self._max_files)
+        return None
+
+
+def _count_tasks() -> int:
+    """The number of all tasks on this machine, read from one small file."""
+    with open('/proc/loadavg', 'rb') as file:
+        return int(file.read().split()[3].partition(b'/')[2])
+
+
+def _has_more(session: int, most: float) -> bool:
+    """Whether a session has more processes than `most`. Asks for one process after another, newest first."""
+    count = 0
+    for pid in sorted(map(int, filter(str.isdigit, os.listdir('/proc'))), reverse=True):
+        with suppress(ProcessLookupError):
+            count += os.getsid(pid) == session
+        if count > most:
+            return True
+    return False
+
+
+def run_processes(leader: int) -> list[ProcessInfo]:
+    """The process, its descendants, and all processes in its session, even those that lost their parent."""
+    children: defaultdict[int, list[ProcessInfo]] = defaultdict(list)
+    found: dict[int, ProcessInfo] = {}
+    for info in _all_processes():
+        children[info.parent].append(info)
+        if info.session == leader or info.pid == leader:
+            found[info.pid] = info
+    waiting = list(found)
+    while waiting:
+        for child in children[waiting.pop()]:
+            if child.pid not in found:
+                found[child.pid] = child
+                waiting.append(child.pid)
+    return list(found.values())
+
+
+def _all_processes() -> Iterator[ProcessInfo]:
+    for name in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open(f'/proc/{name}/stat', 'rb') as file:
+                # The program's name is in parentheses and may contain anything, parentheses too.
+                words = file.read().rpartition(b')')[2].split()
+        except OSError:  # the process has ended
+            continue
+        yield ProcessInfo(int(name), int(words[1]), int(words[3]), int(words[21]) * _PAGE)
+
+
+def _used_memory(processes: list[ProcessInfo], limit: int) -> int:
+    total = sum(info.resident for info in processes)
+    if total <= limit:
+        return total
+    # Shared pages were counted for each process. The exact figure is expensive, so it is only taken now.
+    return sum(_proportional(info) for info in processes)
+
+
+def _proportional(info: ProcessInfo) -> int:
+    try:
+        with open(f'/proc/{info.pid}/smaps_rollup', 'rb') as file:
+            lines = file.read().splitlines()
+    except OSError:  # the process has ended, or belongs to another user
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(b'Pss:')), 0)
+
+
+def _excess(folder: Path, limit: int, max_files: int) -> str | None:
+    """Why the folder holds too much, or `None`. Stops reading at the first excess."""
+    size = count = 0
+    waiting = [os.fspath(folder)]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    info = entry.stat(follow_symlinks=False)
+                    count, size = count + 1, size + info.st_blocks * 512
+                    if count > max_files:
+                        return f'it made more than {max_files} files in its work folder'
+                    if size > limit:
+                        return f'it wrote more than {limit / MIB:g} MiB into its work folder'
+                    if stat.S_ISDIR(info.st_mode):
+                        waiting.append(entry.path)
+        except OSError:  # removed meanwhile, or not readable
+            continue
+    return None

@@ -1,4 +1,4 @@
-"""Where the paths in a function's arguments may lead."""
+"""A script policy that keeps the paths in a function's arguments inside given folders."""
 
 from __future__ import annotations
 
@@ -13,22 +13,19 @@ from pydantic import ValidationError
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError, SkillValidationError
 
 from .arguments import as_mapping
-from .policy import ScriptDecision
+from .gate import ScriptDecision
 
 if TYPE_CHECKING:
-    from pydantic_ai_skills.types.skill import Skill, SkillScript
-
-__all__ = ('PathPolicy',)
-
-_DONE = {'read': 'read', 'write': 'written'}
+    from pydantic_ai_skills.types.script import SkillScript
+    from pydantic_ai_skills.types.skill import Skill
 
 
 class PathPolicy:
     """A script policy that keeps named parameters of Python functions inside given folders.
 
-    A parameter is found by its name after validation, so it makes no difference how the model wrote the arguments.
-    Links are followed before the comparison. Scripts in files have no named parameters: for those, and for functions
-    without any of the named ones, the decision is `otherwise`.
+    Parameters are checked by name after validation, so it makes no difference how the model wrote the arguments. Links
+    are resolved before the comparison. Scripts in files have no named parameters: for those, and for functions without
+    any of the named ones, the decision is `otherwise`.
 
     ```python
     from pydantic_ai_skills import PathPolicy, SkillsToolset
@@ -52,13 +49,7 @@ class PathPolicy:
         otherwise: ScriptDecision = 'allow',
         inside: ScriptDecision = 'allow',
     ) -> None:
-        self._folders = {
-            kind: {name: [Path(folder) for folder in folders] for name, folders in (rules or {}).items()}
-            for kind, rules in (('read', read), ('write', write))
-        }
-        for rules in (read or {}, write or {}):
-            if wrong := [name for name, folders in rules.items() if isinstance(folders, str)]:
-                raise SkillValidationError(f'Give the folders of {wrong[0]!r} as a list.')
+        self._folders = {'read': _folders(read or {}), 'written': _folders(write or {})}
         self._otherwise: ScriptDecision = otherwise
         self._inside: ScriptDecision = inside
 
@@ -71,28 +62,31 @@ class PathPolicy:
         if script.function_schema is None:
             return self._otherwise
         try:
-            # Read as the call reads them, or the function would get what was never looked at.
+            # Validated as the call validates them, or the function could get what was never checked.
             arguments = cast('dict[str, Any]', script.function_schema.validator.validate_python(as_mapping(args)))
         except (ValidationError, ValueError):
-            return self._inside  # these arguments do not reach the function; the call itself tells what is wrong
+            return self._inside  # the function is not called with these; the call itself reports what is wrong
         return await to_thread.run_sync(self._check, arguments)
 
     def _check(self, arguments: Mapping[str, Any]) -> ScriptDecision:
         named = False
-        for kind, rules in self._folders.items():
+        for done, rules in self._folders.items():
             for name in rules.keys() & arguments.keys():
                 named = True
                 for value in _paths(arguments[name]):
-                    self._check_path(kind, name, value)
+                    if not _leads_inside(value, rules[name]):
+                        raise SkillScriptExecutionError(
+                            f'The path in {name!r}, {str(value)[:200]!r}, is not one that may be {done}: it has to '
+                            f'be in {" or ".join(map(str, rules[name]))}.'
+                        )
         return self._inside if named else self._otherwise
 
-    def _check_path(self, kind: str, name: str, value: Any) -> None:
-        folders = self._folders[kind][name]
-        if not _leads_inside(value, folders):
-            raise SkillScriptExecutionError(
-                f'The path in {name!r}, {str(value)[:200]!r}, is not one that may be {_DONE[kind]}: it has to be in '
-                f'{" or ".join(str(folder) for folder in folders)}.'
-            )
+
+def _folders(rules: Mapping[str, Sequence[str | Path]]) -> dict[str, list[Path]]:
+    for name, folders in rules.items():
+        if isinstance(folders, str):
+            raise SkillValidationError(f'Give the folders of {name!r} as a list.')
+    return {name: [Path(folder) for folder in folders] for name, folders in rules.items()}
 
 
 def _paths(value: Any) -> Iterator[Any]:
@@ -104,7 +98,7 @@ def _paths(value: Any) -> Iterator[Any]:
 
 
 def _leads_inside(value: Any, folders: Sequence[Path]) -> bool:
-    # A number would be an open descriptor, and an address is no path whatever it looks like.
+    # A number would be an open descriptor, and a URL is not a path.
     if not isinstance(value, str | os.PathLike):
         return False
     path = os.fspath(cast('str | os.PathLike[Any]', value))

@@ -1,13 +1,14 @@
-"""One process from start to end: its pipes, its clock, its group. Blocking code, for one worker thread.
+"""Runs one process from start to end and captures its output. Blocking code, for a worker thread.
 
-A single thread starts, reads, kills and reaps the process, so there is no moment at which its id could already belong
-to another. The process leads a session of its own, and whatever is left of its group is killed when it ends, when its
-time is up and when the run is cancelled. A child that made a session of its own has left the group and survives;
-only a control group or a sandbox can prevent that.
+A single thread starts, reads, kills and reaps the process, so its id cannot already belong to another. The process
+leads a session of its own, and what is left of its group is killed when it ends, when its time is up and when the run
+is cancelled. A child that starts a session of its own leaves the group and survives, unless there is a control group or
+a sandbox.
 """
 
 from __future__ import annotations
 
+import codecs
 import os
 import select
 import signal
@@ -18,33 +19,36 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
 from .base import ScriptResult
-from .capture import StreamCapture, fit_output
 from .cgroup import ControlGroup
 
-__all__ = ('DRAIN_GRACE', 'KILL_GRACE', 'TICK', 'Command', 'Process')
-
 TICK = 0.01
-"""Seconds between two looks at the clock and at the cancellation of the run."""
+"""Seconds between two checks of the clock and of the run's cancellation."""
 
 DRAIN_GRACE = 0.5
-"""Seconds in which a child may finish writing after the script itself has ended."""
+"""Seconds that children have to finish writing after the script itself has ended."""
 
 KILL_GRACE = 0.2
-"""Seconds in which the pipes and the process have to end after they were killed."""
+"""Seconds to wait for the process and its pipes after it was killed."""
 
 FLOOD_BYTES = 1024 * 1024
-"""A stream with more than this is a flood: nearly all of it will be left out, so it is taken in gulps."""
+"""A stream with more than this is a flood. Nearly all of it will be left out, so it is read in large chunks."""
 
 FLOOD_NAP = 0.0005
-"""Seconds to let a flood rise after a small gulp. Otherwise each short line would wake this thread."""
+"""Seconds to wait in a flood after a small chunk. Otherwise each short line would wake this thread."""
 
-_GULP = 1024 * 1024
+MASK = '[secret]'
+"""Replaces secret values in the output."""
+
+_CHUNK = 1024 * 1024
 """How much is read at once, and how much a pipe holds where that can be set."""
+
+_CUT_NOTE_BYTES = 64
+"""Room kept for the line that says how much was left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,16 +56,11 @@ class Command:
     """A process to run."""
 
     label: str
-    """What messages call it: the name of the script."""
+    """The name of the script, for messages."""
 
     argv: tuple[str, ...]
-    """The program and its arguments."""
-
     cwd: Path
-    """The folder it starts in."""
-
     env: Mapping[str, str]
-    """All of its environment."""
 
     stdin: str | None
     """Text for its standard input; `None` gives an empty one."""
@@ -82,22 +81,20 @@ class Command:
     """Called with its id as soon as it was started."""
 
     watch: Callable[[int], str | None] | None = None
-    """Called with its id again and again; an answer is the reason to stop it."""
+    """Called with its id repeatedly; an answer is the reason to stop it."""
 
     kill: Callable[[], None] | None = None
-    """A way to end it that reaches further than killing its group."""
+    """Ends it more thoroughly than killing its group does."""
+
+    check: Callable[[str], None] | None = None
+    """Called with standard error at the end; raises if the script has not run at all."""
 
     group: ControlGroup | None = None
-    """The control group it is born in, which ends with it."""
+    """The control group it runs in."""
 
 
 class Process:
-    """A command that was started.
-
-    Args:
-        command: What to start.
-        cancelled: Asked again and again; once it says so, the process is killed.
-    """
+    """A running command. Once `cancelled` returns true, it is killed."""
 
     def __init__(self, command: Command, cancelled: Callable[[], bool]) -> None:
         self._command = command
@@ -117,10 +114,10 @@ class Process:
             self._poll.register(self._exit_fd, select.POLLIN)
         self.timed_out = False
         self.stopped: str | None = None
-        """Why it did not end by itself."""
+        """Why it was stopped, if it was."""
 
     def run(self) -> ScriptResult:
-        """Pass data to and from it until it ends, or until it has to be stopped."""
+        """Pass data to and from it until it ends or has to be stopped."""
         try:
             if self._command.on_start is not None:
                 self._command.on_start(self._process.pid)
@@ -134,17 +131,13 @@ class Process:
             self._close()
             exit_code = self._reap()
         output = fit_output(self._stdout, self._stderr, limit=self._command.max_output, secrets=self._command.secrets)
-        return ScriptResult(
-            exit_code=exit_code,
-            stdout=output.stdout,
-            stderr=output.stderr,
-            duration=time.monotonic() - self._started,
-            truncated=output.truncated,
-            timed_out=self.timed_out,
-        )
+        if self._command.check is not None:
+            self._command.check(output.stderr)
+        duration = time.monotonic() - self._started
+        return ScriptResult(exit_code=exit_code, duration=duration, timed_out=self.timed_out, **output._asdict())
 
     def _until_exit(self, deadline: float) -> None:
-        # Without a descriptor that tells of the exit, one has to look for it more often.
+        # Without a descriptor that signals the exit, poll for it more often.
         tick = TICK / 10 if self._exit_fd is None else TICK
         watch = self._command.watch
         while not self._exited() and not self._cancelled():
@@ -159,7 +152,7 @@ class Process:
             self._pump(min(left, tick))
 
     def _drain(self, grace: float) -> None:
-        """Read what is still in the pipes, and what children write, until they are closed or the grace is over."""
+        """Read what is left in the pipes and what children write, until they close or the grace period is over."""
         deadline = time.monotonic() + grace
         while any(capture for _, capture in self._pipes.values()):
             left = deadline - time.monotonic()
@@ -178,8 +171,8 @@ class Process:
         self._pipes[pipe.fileno()] = pipe, capture
         self._poll.register(pipe, select.POLLOUT if capture is None else select.POLLIN)
         if capture is not None:
-            with suppress(AttributeError, OSError):  # only on Linux, and while this user has few of them
-                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _GULP)
+            with suppress(AttributeError, OSError):  # only on Linux, and only for a limited number of pipes
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _CHUNK)
 
     def _pump(self, timeout: float) -> None:
         for fd, _ in self._poll.poll(timeout * 1000):
@@ -194,23 +187,23 @@ class Process:
                 pipe.close()
 
     def _read(self, fd: int, capture: StreamCapture) -> bool:
-        chunk = os.read(fd, _GULP)
+        chunk = os.read(fd, _CHUNK)
         capture.feed(chunk)
-        if capture.total > FLOOD_BYTES and 0 < len(chunk) < _GULP // 16:
+        if capture.total > FLOOD_BYTES and 0 < len(chunk) < _CHUNK // 16:
             time.sleep(FLOOD_NAP)
         return bool(chunk)
 
     def _write(self, fd: int) -> bool:
         try:
-            # A pipe that is ready takes this many bytes without blocking.
+            # A pipe that is ready accepts this many bytes without blocking.
             self._input = self._input[os.write(fd, self._input[: select.PIPE_BUF]) :]
-        except BrokenPipeError:  # the script does not want to know the rest
+        except BrokenPipeError:  # the script does not read the rest
             return False
         return bool(self._input)
 
     def _kill(self) -> None:
-        # The group is the script's as long as its leader is not reaped. Programs that changed their user, such as sudo,
-        # refuse the signal; draining and reaping are bounded all the same.
+        # The group is the script's until its leader is reaped. Programs that changed their user, such as sudo, refuse
+        # the signal; draining and reaping are bounded all the same.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         if self._command.group is not None:
@@ -226,7 +219,7 @@ class Process:
         try:
             code = self._process.wait(KILL_GRACE)
         except subprocess.TimeoutExpired:
-            # It cannot be killed. Somebody has to wait for it, or it would stay as a zombie.
+            # It cannot be killed. A thread waits for it, or it would stay as a zombie.
             threading.Thread(target=self._process.wait, daemon=True).start()
             code = -signal.SIGKILL
         return code if code >= 0 else 128 - code
@@ -241,7 +234,7 @@ def _start(command: Command) -> subprocess.Popen[bytes]:
     try:
         with nullcontext() if command.group is None else command.group.entered():
             return subprocess.Popen(
-                command.argv,
+                command.argv if command.group is None else (*command.group.prefix, *command.argv),
                 cwd=command.cwd,
                 env=command.env,
                 stdin=subprocess.DEVNULL if command.stdin is None else subprocess.PIPE,
@@ -257,8 +250,90 @@ def _start(command: Command) -> subprocess.Popen[bytes]:
 
 
 def _pidfd(pid: int) -> int | None:
-    """A descriptor that is readable once the process has ended, where the platform has such a thing."""
+    """A descriptor that becomes readable when the process ends, where the platform supports it."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
         return None
+
+
+class StreamCapture:
+    """Keeps the first and the last half of `limit` bytes of a stream, and counts all of it."""
+
+    def __init__(self, limit: int) -> None:
+        self._keep = limit // 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.total = 0
+
+    def feed(self, chunk: bytes) -> None:
+        """Add bytes that were read from the stream."""
+        self.total += len(chunk)
+        room = self._keep - len(self._head)
+        self._head += chunk[:room]
+        self._tail += chunk[room:]
+        # Trimmed at twice the size, so that many small chunks do not each move the buffer.
+        if len(self._tail) > 2 * self._keep:
+            del self._tail[: -self._keep]
+
+    def ends(self) -> tuple[str, str | None]:
+        """The whole stream and `None`, or its beginning and its end if the middle was not kept."""
+        if self.total == len(self._head) + len(self._tail):
+            return (self._head + self._tail).decode('utf-8', 'replace'), None
+        # A character that was cut in two belongs to the part that was left out.
+        head = codecs.getincrementaldecoder('utf-8')('replace').decode(bytes(self._head))
+        return head, self._tail.lstrip(bytes(range(0x80, 0xC0))).decode('utf-8', 'replace')
+
+
+class CapturedOutput(NamedTuple):
+    """Both streams as text that fits the limit, and whether anything was left out."""
+
+    stdout: str
+    stderr: str
+    truncated: bool
+
+
+def fit_output(
+    stdout: StreamCapture, stderr: StreamCapture, *, limit: int, secrets: Collection[str] = ()
+) -> CapturedOutput:
+    """Both streams as text of at most `limit` bytes together. A long one cannot push the other out."""
+    out, err = _Excerpt(stdout, secrets), _Excerpt(stderr, secrets)
+    half = limit // 2
+    out_text, out_cut = out.fit(limit - min(err.size, half))
+    err_text, err_cut = err.fit(limit - min(out.size, half))
+    return CapturedOutput(out_text, err_text, out_cut or err_cut)
+
+
+def mask(text: str, secrets: Collection[str]) -> str:
+    """Replace every secret in the text, longer ones first, since one may be part of another."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return text
+
+
+class _Excerpt:
+    """The kept parts of one stream, free of secrets."""
+
+    def __init__(self, capture: StreamCapture, secrets: Collection[str]) -> None:
+        head, tail = capture.ends()
+        self._total = capture.total
+        self._head = mask(head, secrets).encode()
+        self._tail = None if tail is None else mask(tail, secrets).encode()
+        if self._tail is not None and secrets:
+            # The cut may have left a part of a secret at either edge.
+            edge = max(len(secret.encode()) for secret in secrets) - 1
+            self._head = self._head[: max(0, len(self._head) - edge)]
+            self._tail = self._tail[edge:]
+        self.size = len(self._head) + len(self._tail or b'')
+
+    def fit(self, limit: int) -> tuple[str, bool]:
+        """The text in at most `limit` bytes, and whether anything was left out of it."""
+        if self._tail is None and len(self._head) <= limit:
+            return self._head.decode(), False
+        tail = self._head if self._tail is None else self._tail
+        keep = max(0, limit - _CUT_NOTE_BYTES) // 2
+        first = self._head[:keep].decode(errors='ignore')
+        last = tail[len(tail) - min(keep, len(tail)) :].decode(errors='ignore')
+        # Bytes that are not UTF-8 count three each as text, so for binary output this is an estimate.
+        left_out = max(1, self._total - len(first.encode()) - len(last.encode()))
+        return f'{first}\n[… {left_out:,} bytes left out …]\n{last}', True

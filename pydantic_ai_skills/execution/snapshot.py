@@ -1,17 +1,15 @@
-"""What a skill's folder holds at one moment, and a digest of it: for approvals, and for copies elsewhere."""
+"""Reads all files of a skill's folder and computes their digest, for approvals and for copies in workspaces."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import stat
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-
-__all__ = ('FolderSnapshot', 'SnapshotFile', 'read_file', 'take_snapshot')
+from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError
+from pydantic_ai_skills.filesystem.safe_open import OpenFolder
 
 MAX_FILES = 2_000
 """How many files a folder may hold to be copied or approved."""
@@ -23,107 +21,68 @@ MAX_DEPTH = 32
 """How deep its folders may be nested."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SnapshotFile:
-    """A file as it was."""
+class SnapshotFile(NamedTuple):
+    """A file at the time of the snapshot; `name` is its path in the folder, with `/` between the parts."""
 
     name: str
-    """Its path in the folder, with `/` between the parts."""
-
     content: bytes
-    """What it held."""
-
     executable: bool
-    """Whether its owner may execute it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FolderSnapshot:
-    """A folder as it was."""
+class FolderSnapshot(NamedTuple):
+    """The regular files of a folder by name, without links, and the SHA-256 of names, contents and executable bits."""
 
     files: tuple[SnapshotFile, ...]
-    """Its regular files, sorted by name. Links are not followed and not part of it."""
-
     digest: str
-    """The SHA-256 of all of it: names, contents and executable bits."""
 
 
-def take_snapshot(folder: Path) -> FolderSnapshot:
-    """Read a folder, link-free and within limits.
-
-    Raises:
-        SkillScriptExecutionError: It holds too much, or cannot be read.
-    """
+def snapshot_folder(
+    folder: Path, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH
+) -> FolderSnapshot:
+    """Read all regular files in a folder, unless it holds too much."""
     files: list[SnapshotFile] = []
-    total = 0
+    left = max_bytes
     try:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        for file in _walk(fd, '', 0):
-            files.append(file)
-            total += len(file.content)
-            if len(files) > MAX_FILES or total > MAX_BYTES:
-                raise SkillScriptExecutionError(
-                    f'The folder {folder.name!r} holds more than {MAX_FILES:,} files or {MAX_BYTES:,} bytes.'
-                )
+        with OpenFolder.beneath(str(folder)) as opened:
+            for found in opened.walk(max_depth):
+                if stat.S_ISDIR(found.status.st_mode):
+                    raise SkillScriptExecutionError(f'The folder {found.path} is nested more than {max_depth} deep.')
+                if not stat.S_ISREG(found.status.st_mode):
+                    continue
+                if found.status.st_size > left or len(files) == max_files:
+                    raise SkillScriptExecutionError(
+                        f'The folder {folder.name!r} holds more than {max_files:,} files or {max_bytes:,} bytes.'
+                    )
+                files.append(_read(found.folder, found.name, found.path, left))
+                left -= len(files[-1].content)
     except OSError as error:
         raise SkillScriptExecutionError(f'The folder {folder.name!r} cannot be read: {error.strerror}.') from error
-    files.sort(key=lambda file: file.name)
-    return FolderSnapshot(files=tuple(files), digest=_digest(files))
+    return _snapshot(sorted(files))
 
 
-def read_file(path: Path) -> FolderSnapshot:
-    """Read one file as if it were all its folder holds.
-
-    Raises:
-        SkillScriptExecutionError: It is too long, not a regular file, or cannot be read.
-    """
+def snapshot_file(path: Path) -> FolderSnapshot:
+    """Read one file as if its folder held nothing else."""
     try:
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            file = _read(path.name, folder, '')
-        finally:
-            os.close(folder)
+        with OpenFolder.beneath(str(path.parent)) as folder:
+            return _snapshot([_read(folder, path.name, path.name, MAX_BYTES)])
     except OSError as error:
         raise SkillScriptExecutionError(f'The file {path.name!r} cannot be read: {error.strerror}.') from error
-    return FolderSnapshot(files=(file,), digest=_digest([file]))
 
 
-def _walk(fd: int, prefix: str, depth: int) -> Iterator[SnapshotFile]:
-    """The files below an open folder, which is closed. Each step goes through a descriptor, so no link is followed."""
+def _read(folder: OpenFolder, name: str, path: str, limit: int) -> SnapshotFile:
     try:
-        with os.scandir(fd) as entries:
-            names = sorted(entry.name for entry in entries)
-        for name in names:
-            mode = os.lstat(name, dir_fd=fd).st_mode
-            if stat.S_ISDIR(mode):
-                if depth >= MAX_DEPTH:
-                    raise SkillScriptExecutionError(f'The folder {prefix}{name} is nested more than {MAX_DEPTH} deep.')
-                yield from _walk(_open(name, fd, os.O_DIRECTORY), f'{prefix}{name}/', depth + 1)
-            elif stat.S_ISREG(mode):
-                yield _read(name, fd, prefix)
-    finally:
-        os.close(fd)
+        data, status, _ = folder.read(name, limit)
+    except SkillResourceLoadError as error:
+        raise SkillScriptExecutionError(f'The file {path} {error}') from error
+    return SnapshotFile(path, data, bool(status.st_mode & stat.S_IXUSR))
 
 
-def _read(name: str, folder: int, prefix: str) -> SnapshotFile:
-    with open(_open(name, folder, os.O_NONBLOCK), 'rb') as file:
-        info = os.fstat(file.fileno())
-        if not stat.S_ISREG(info.st_mode):
-            raise SkillScriptExecutionError(f'The file {prefix}{name} is not a regular file.')
-        content = file.read(MAX_BYTES + 1)
-    return SnapshotFile(name=f'{prefix}{name}', content=content, executable=bool(info.st_mode & stat.S_IXUSR))
-
-
-def _open(name: str, folder: int, flag: int) -> int:
-    return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flag, dir_fd=folder)
-
-
-def _digest(files: list[SnapshotFile]) -> str:
+def _snapshot(files: Sequence[SnapshotFile]) -> FolderSnapshot:
     digest = hashlib.sha256()
     for file in files:
         name = file.name.encode('utf-8', 'surrogateescape')
-        # Lengths first, so that no two folders are written down alike.
+        # Lengths come first, so that no two folders give the same bytes.
         digest.update(f'{len(name)} {len(file.content)} {int(file.executable)} '.encode())
         digest.update(name)
         digest.update(file.content)
-    return digest.hexdigest()
+    return FolderSnapshot(tuple(files), digest.hexdigest())

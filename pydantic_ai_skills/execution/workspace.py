@@ -1,15 +1,18 @@
-"""Scripts in the workspace of an agent run: this machine, a container or a remote sandbox."""
+"""Runs scripts in the workspace of an agent run: on this machine, in a container or in a remote sandbox."""
 
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Hashable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
+import anyio
 from anyio import to_thread
 from pydantic_ai.workspaces import (
     Workspace,
@@ -21,25 +24,30 @@ from pydantic_ai.workspaces import (
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
-from .arguments import build_arguments
+from .arguments import ArgumentVector, build_arguments
 from .base import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
-from .capture import StreamCapture, fit_output
 from .environment import EnvValues, ScriptEnvironment, SkillEnv
 from .interpreters import Interpreter, interpreters_for, needs
 from .limits import ScriptLimits
-from .snapshot import FolderSnapshot, read_file, take_snapshot
-from .staging import COMPLETE, Stage
+from .process import StreamCapture, fit_output
+from .snapshot import FolderSnapshot, snapshot_file, snapshot_folder
 
 if TYPE_CHECKING:
-    from pydantic_ai_skills.types.skill import SkillScript
-
-__all__ = ('WorkspaceSkillScriptExecutor',)
+    from pydantic_ai_skills.types.script import SkillScript
 
 NO_INTERPRETER = 'pydantic-ai-skills: no interpreter'
-"""What the command prints when none of the programs that could run a script is there."""
+"""Printed by the command when no program that can run the script is installed."""
 
 NO_COPY = 'pydantic-ai-skills: no copy'
-"""What it prints when the copy of the skill was deleted since it was made."""
+"""Printed by the command when the copy of the skill is no longer there."""
+
+COMPLETE = '.complete'
+"""The file that marks a copy as whole."""
+
+POLL = 0.01
+"""Seconds between two checks whether somebody else has finished a copy."""
+
+_NOT_IN_NAMES = re.compile(r'[^A-Za-z0-9._-]+')
 
 
 class WorkspaceSkillScriptExecutor:
@@ -67,8 +75,9 @@ class WorkspaceSkillScriptExecutor:
         pass_env: Names of variables to pass on from this process to every script.
         skill_env: The same for the scripts of single skills.
         staging_dir: Where copies of skills are kept, in the workspace.
-        cwd: Whether a script starts in the workspace's folder or beside its copy.
-        sandboxed: Say that your workspaces keep scripts away from this machine, so scripts from registries may run.
+        cwd: Whether a script starts in the workspace's folder or in the folder of its copy.
+        sandboxed: Whether your workspaces keep scripts away from this machine, so that scripts from registries may run.
+        max_remembered: How many copies are remembered, so that the workspace need not be asked about them again.
     """
 
     def __init__(
@@ -82,20 +91,21 @@ class WorkspaceSkillScriptExecutor:
         staging_dir: str = '.skills',
         cwd: Literal['script', 'work'] = 'work',
         sandboxed: bool = False,
+        max_remembered: int = 1_000,
     ) -> None:
         self.limits = ScriptLimits(wall_time=timeout, output=max_output)
         self.environment = ScriptEnvironment(env=env, pass_env=pass_env, skill_env=skill_env or {})
         self.cwd: Literal['script', 'work'] = cwd
         self.sandboxed = sandboxed
         """Whether scripts are kept away from this machine."""
-        self._stage = Stage(staging_dir)
+        self._copies = _Copies(staging_dir, max_remembered)
 
     async def run(self, script: SkillScript, args: Any = None, ctx: Any = None) -> ScriptResult:
         """Run the script in the run's workspace and return what it printed and its exit code.
 
         Raises:
             SkillScriptExecutionError: There is no workspace that can run it, or the arguments cannot be passed on.
-            SkillScriptStoppedError: It ran too long or printed too much. The error holds what it had printed.
+            SkillScriptStoppedError: It ran too long or printed too much. The error holds its output until then.
         """
         workspace = _workspace(ctx)
         arguments = build_arguments(args)
@@ -107,35 +117,34 @@ class WorkspaceSkillScriptExecutor:
         env, secrets = self.environment.build(script.skill_name, ctx, base={})
         skill_name = script.skill_name or 'script'
         try:
-            folder = await self._stage.copy(workspace, skill_name, snapshot)
-            path = f'{folder}/{name}'
-            command = _command_line(interpreters, path, arguments.argv)
-            if self.cwd == 'script':
-                command = f'cd {shlex.quote(posixpath.dirname(path))} && {command}'
-            stdin = await _write_stdin(workspace, folder, arguments.stdin)
-            if stdin is not None:
-                # The text is removed before the script starts; the open descriptor is all it needs.
-                command = f'exec <{shlex.quote(stdin)}; rm -f {shlex.quote(stdin)}; {command}'
-            command = f'{_check_copy(folder, path)} || {_give_up(NO_COPY)}; {command}'
+            folder = await self._copies.provide(workspace, skill_name, snapshot)
+            command = await self._command(workspace, folder, f'{folder}/{name}', interpreters, arguments)
             env |= {'SKILL_DIR': folder, 'CLAUDE_SKILL_DIR': folder}
             done = await self._execute(workspace, script, command, env, secrets)
             if _gave_up(done, NO_COPY):
-                await self._stage.copy(workspace, skill_name, snapshot, anew=True)
+                await self._copies.provide(workspace, skill_name, snapshot, anew=True)
                 done = await self._execute(workspace, script, command, env, secrets)
         except WorkspaceUnavailableError as error:
             raise SkillScriptExecutionError(f'The workspace is not available: {error}') from error
         except (WorkspaceError, OSError) as error:  # also where a script left something in the way of the copies
             raise SkillScriptExecutionError(f'The workspace refused to run a script: {error}') from error
-        if _gave_up(done, NO_COPY):
-            raise SkillScriptExecutionError(
-                f'The workspace does not keep the copy of the skill, so {script.name!r} cannot be run in it.'
-            )
-        if interpreters and _gave_up(done, NO_INTERPRETER):
-            raise SkillScriptExecutionError(
-                f'{script.name!r} {needs(interpreters)}, which the workspace does not have. '
-                'For the developer: install it there.'
-            )
+        _check_started(script, done, interpreters)
         return done
+
+    async def _command(
+        self, workspace: Workspace, folder: str, path: str, interpreters: list[Interpreter], arguments: ArgumentVector
+    ) -> str:
+        """The shell command that runs a script. Text for standard input is written into the workspace first."""
+        command = _command_line(interpreters, path, arguments.argv)
+        if self.cwd == 'script':
+            command = f'cd {shlex.quote(posixpath.dirname(path))} && {command}'
+        if arguments.stdin is not None:
+            # Commands have no standard input in a workspace, so the script reads a file, removed before it starts.
+            stdin = f'{folder}.stdin-{uuid4().hex}'
+            await workspace.write_bytes(stdin, arguments.stdin.encode())
+            command = f'exec <{shlex.quote(stdin)}; rm -f {shlex.quote(stdin)}; {command}'
+        is_copied = ' && '.join(f'[ -e {shlex.quote(file)} ]' for file in (f'{folder}/{COMPLETE}', path))
+        return f'{is_copied} || {_give_up(NO_COPY)}; {command}'
 
     async def _execute(
         self, workspace: Workspace, script: SkillScript, command: str, env: Mapping[str, str], secrets: Collection[str]
@@ -148,28 +157,19 @@ class WorkspaceSkillScriptExecutor:
             for capture, text in zip(captures, (stdout, stderr), strict=True):
                 capture.feed(text.encode())
             output = fit_output(*captures, limit=limits.output, secrets=secrets)
-            return ScriptResult(
-                exit_code=exit_code,
-                stdout=output.stdout,
-                stderr=output.stderr,
-                duration=time.monotonic() - started,
-                truncated=output.truncated,
-                timed_out=timed_out,
-            )
+            duration = time.monotonic() - started
+            return ScriptResult(exit_code=exit_code, duration=duration, timed_out=timed_out, **output._asdict())
 
         try:
-            # Every word of the command is quoted. Only a shell can choose the interpreter and the folder there.
+            # Every word of the command is quoted. Only a shell can choose the interpreter and the folder.
             done = await workspace.run(command, shell=True, env=env, timeout=limits.wall_time)  # noqa: S604
         except WorkspaceTimeoutError as error:
-            raise SkillScriptTimeoutError(
-                f'The script {script.name!r} was stopped: it did not end within {limits.wall_time:g} s.',
-                result=result(137, error.stdout, error.stderr, timed_out=True),
-            ) from error
+            message = f'The script {script.name!r} was stopped: it did not end within {limits.wall_time:g} s.'
+            stopped = result(137, error.stdout, error.stderr, timed_out=True)
+            raise SkillScriptTimeoutError(message, result=stopped) from error
         except WorkspaceOutputLimitError as error:
-            raise SkillScriptStoppedError(
-                f'The script {script.name!r} was stopped: it printed more than {error.limit:,} bytes.',
-                result=result(137, error.stdout, error.stderr),
-            ) from error
+            message = f'The script {script.name!r} was stopped: it printed more than {error.limit:,} bytes.'
+            raise SkillScriptStoppedError(message, result=result(137, error.stdout, error.stderr)) from error
         return result(done.exit_code, done.stdout, done.stderr)
 
 
@@ -186,22 +186,13 @@ def _workspace(ctx: Any) -> Workspace:
 
 
 async def _snapshot(script: SkillScript) -> tuple[FolderSnapshot, str]:
-    """What has to be in the workspace, and the script's name in it."""
+    """The files to copy into the workspace, and the script's name among them."""
     path, folder = script.path, script.skill_dir
     if path is None:
         raise SkillScriptExecutionError(f'The script {script.name!r} is not a file on this machine.')
     if folder is None or folder not in path.parents:
-        return await to_thread.run_sync(read_file, path), path.name
-    return await to_thread.run_sync(take_snapshot, folder), path.relative_to(folder).as_posix()
-
-
-async def _write_stdin(workspace: Workspace, folder: str, text: str | None) -> str | None:
-    """Commands have no standard input in a workspace, so the text goes into a file that is read from."""
-    if text is None:
-        return None
-    path = f'{folder}.stdin-{uuid4().hex}'
-    await workspace.write_bytes(path, text.encode())
-    return path
+        return await to_thread.run_sync(snapshot_file, path), path.name
+    return await to_thread.run_sync(snapshot_folder, folder), path.relative_to(folder).as_posix()
 
 
 def _command_line(interpreters: list[Interpreter], path: str, argv: Sequence[str]) -> str:
@@ -218,13 +209,20 @@ def _command_line(interpreters: list[Interpreter], path: str, argv: Sequence[str
     return f'{{ {"; ".join(choices)}; {_give_up(NO_INTERPRETER)}; }}'
 
 
-def _check_copy(folder: str, path: str) -> str:
-    """A shell command that succeeds if the copy and the script are there."""
-    return ' && '.join(f'[ -e {shlex.quote(file)} ]' for file in (f'{folder}/{COMPLETE}', path))
+def _check_started(script: SkillScript, done: ScriptResult, interpreters: list[Interpreter]) -> None:
+    if _gave_up(done, NO_COPY):
+        raise SkillScriptExecutionError(
+            f'The workspace does not keep the copy of the skill, so {script.name!r} cannot be run in it.'
+        )
+    if interpreters and _gave_up(done, NO_INTERPRETER):
+        raise SkillScriptExecutionError(
+            f'{script.name!r} {needs(interpreters)}, which the workspace does not have. '
+            'For the developer: install it there.'
+        )
 
 
 def _give_up(reason: str) -> str:
-    """A shell command that ends the whole command in a way that `_gave_up` knows again."""
+    """A shell command that ends the whole command in a way that `_gave_up` recognizes."""
     return f'{{ echo {shlex.quote(reason)} >&2; exit 127; }}'
 
 
@@ -233,6 +231,60 @@ def _gave_up(done: ScriptResult, reason: str) -> bool:
 
 
 def _names(interpreter: Interpreter) -> list[str]:
-    """What the program may be called in the workspace, without repetition. Any Python will do in place of another."""
+    """Possible names of the program in the workspace. Any Python can replace another."""
     others = ('python3', 'python') if interpreter.is_python else ()
     return list(dict.fromkeys((interpreter.program, PurePosixPath(interpreter.program).name, *others)))
+
+
+class _Copies:
+    """Copies the folders of skills into workspaces, once for each version of their content."""
+
+    def __init__(self, folder: str, max_remembered: int) -> None:
+        self._folder = folder
+        self._max_remembered = max_remembered
+        self._known: set[tuple[str, str, str]] = set()
+        self._copying: dict[Hashable, object] = {}
+
+    async def provide(
+        self, workspace: Workspace, skill_name: str, snapshot: FolderSnapshot, *, anew: bool = False
+    ) -> str:
+        """Make sure that the workspace has this version of the skill, and return its folder there.
+
+        With `anew` the skill is copied in any case, because the existing copy is no longer whole.
+        """
+        # Skills of the same name from different places may share a workspace; the digest keeps them apart.
+        name = f'{_NOT_IN_NAMES.sub("-", skill_name)[:64]}-{snapshot.digest[:16]}'
+        target = await workspace.resolve(posixpath.join(self._folder, name))
+        ref = workspace.ref
+        key = None if ref is None else (ref.provider, ref.id, target)
+        if anew or key is None or key not in self._known:
+            async with self._alone(key or target) as waited:
+                # After waiting, the copy that was just made will do; a script of it may be running already.
+                if (anew and not waited) or not await workspace.exists(f'{target}/{COMPLETE}'):
+                    await self._write(workspace, target, snapshot)
+            if key is not None:
+                if len(self._known) >= self._max_remembered:
+                    self._known.clear()
+                self._known.add(key)
+        return target
+
+    @asynccontextmanager
+    async def _alone(self, copy: Hashable) -> AsyncGenerator[bool]:
+        """Wait until nobody else makes this copy; yields whether that was necessary."""
+        mine, waited = object(), False
+        # Not a lock of the event loop: several loops may share an executor.
+        while self._copying.setdefault(copy, mine) is not mine:
+            waited = True
+            await anyio.sleep(POLL)
+        try:
+            yield waited
+        finally:
+            del self._copying[copy]
+
+    async def _write(self, workspace: Workspace, target: str, snapshot: FolderSnapshot) -> None:
+        for file in snapshot.files:
+            await workspace.write_bytes(f'{target}/{file.name}', file.content)
+        if executables := [f'{target}/{file.name}' for file in snapshot.files if file.executable]:
+            await workspace.run(['chmod', '+x', *executables])
+        # Written last, so that an interrupted copy is made again.
+        await workspace.write_bytes(f'{target}/{COMPLETE}', snapshot.digest.encode())

@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all."""
+"""Writes a file whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,15 +7,9 @@ import stat
 import tempfile
 from pathlib import Path
 
-__all__ = ('replace_file',)
-
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put new content in place of a file, which keeps its mode; nobody ever sees half of it, and a failure leaves it.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Replace the content of a file, which keeps its mode. Nobody ever sees half of it; a failure changes nothing."""
     descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
     try:
         with open(descriptor, 'wb') as file:

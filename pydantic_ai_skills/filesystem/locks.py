@@ -1,4 +1,4 @@
-"""Locks between processes. They save work and protect what is in use; no result depends on them."""
+"""Locks between processes. They save work and protect what is in use; correctness does not depend on them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-# Windows has none, and does without.
+# Windows has no such locks and works without them.
 fcntl: Any = import_module('fcntl') if os.name == 'posix' else None
-
-__all__ = ('LockFile', 'only_one')
 
 _LOOK_SECONDS = 0.02
 
 
 class LockFile:
-    """A file or a folder that is locked for as long as this object, or the process, lives."""
+    """Locks a file or folder until it is released, or this object or process ends."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -29,14 +27,14 @@ class LockFile:
         self.release()
 
     def acquire(self, *, shared: bool = False) -> bool:
-        """Take the lock if that is possible without waiting. Where there are no locks, it is."""
+        """Take the lock without waiting, unless another process has it. Always succeeds where there are no locks."""
         if fcntl is None:
             return True
         how = os.O_RDONLY if self.path.is_dir() else os.O_RDWR | os.O_CREAT
         try:
             self._descriptor = os.open(self.path, how | os.O_CLOEXEC, 0o600)
         except OSError:
-            # A cache that cannot be written can still be read.
+            # A cache that cannot be written to can still be read.
             return True
         try:
             fcntl.flock(self._descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -44,12 +42,12 @@ class LockFile:
             self.release()
             return False
         except OSError:
-            # A file system without locks.
+            # The file system does not support locks.
             self.release()
         return True
 
     def release(self) -> None:
-        """Let go of the lock."""
+        """Release the lock."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
@@ -57,7 +55,7 @@ class LockFile:
 
 @contextlib.contextmanager
 def only_one(path: Path, *, patience: float) -> Generator[None]:
-    """Wait while another process does the same work, but not for ever: it is right to do it twice."""
+    """Wait while another process does the same work, up to `patience` seconds. Doing it twice does no harm."""
     lock = LockFile(path)
     end = time.monotonic() + patience
     while not lock.acquire() and time.monotonic() < end:

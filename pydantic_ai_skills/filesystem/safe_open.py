@@ -1,7 +1,7 @@
-"""The only code that opens a path inside a skill: containment, limits and kinds.
+"""Opens, walks and reads untrusted files and folders: those of skills, and those that scripts wrote.
 
-A path is walked from a directory descriptor without following links, and what was opened is looked at, never what was
-there a moment before. So a file that is swapped for a link while it is read gives an error, not a file from outside.
+A path is walked from descriptor to descriptor without following links, and checks look at what was opened, not at what
+was there a moment before. A file that is swapped for a link while it is read gives an error, not a file from outside.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext, suppress
 from functools import partial
 from itertools import islice
 from operator import attrgetter
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 
@@ -23,55 +24,25 @@ from pydantic_ai.messages import BinaryContent
 
 from pydantic_ai_skills.exceptions import SkillResourceLoadError
 
-__all__ = (
-    'LOOK_AGAIN_S',
-    'MAX_RESOURCE_BYTES',
-    'PATIENCE_S',
-    'QUIET_NS',
-    'SNIFFED_BYTES',
-    'STALL_NS',
-    'FileStamp',
-    'Glance',
-    'OpenFolder',
-    'SkillFolder',
-    'is_fresh',
-    'local_path',
-    'media_type',
-    'read_path',
-    'reason',
-    'stamp',
-)
+from .content import as_content
 
 MAX_RESOURCE_BYTES = 8 * 1024 * 1024
-"""A larger file is not offered and not read."""
-
-SNIFFED_BYTES = 1024
-"""How much of a file is looked at to tell text from binary."""
-
-MODEL_MEDIA_TYPES = {
-    '.gif': 'image/gif',
-    '.jpeg': 'image/jpeg',
-    '.jpg': 'image/jpeg',
-    '.pdf': 'application/pdf',
-    '.png': 'image/png',
-    '.webp': 'image/webp',
-}
-"""Binary files that models accept. A type the provider refuses would end the run at the next request."""
+"""Larger files are neither offered nor read."""
 
 FileStamp = tuple[int, int, int, int]
-"""What changes when a file changes: modification and change time, size, inode."""
+"""Modification time, change time, size and inode: at least one of them changes when a file changes."""
 
 QUIET_NS = 100_000_000
-"""A file that changed less than this ago may still be written."""
+"""A file that changed within this time may still be being written."""
 
 STALL_NS = 2_000_000_000
-"""A file that is empty may have been so for this long because the disk kept its writer waiting."""
+"""An empty file may stay empty this long because a slow disk keeps its writer waiting."""
 
 PATIENCE_S = 1.0
-"""How long to wait for somebody who keeps writing a file."""
+"""How long to wait for a file that keeps changing."""
 
 LOOK_AGAIN_S = 0.005
-"""How long to wait between two looks at a file that is being written."""
+"""Pause between two looks at a file that is being written."""
 
 WALKS_DESCRIPTORS = os.open in os.supports_dir_fd
 """Whether folders can be opened and walked by descriptor. Windows cannot."""
@@ -81,44 +52,70 @@ _NO_LINKS = getattr(os, 'O_NOFOLLOW', 0)
 _COMMON_FLAGS = sum(getattr(os, flag, 0) for flag in ('O_RDONLY', 'O_NONBLOCK', 'O_NOCTTY', 'O_CLOEXEC', 'O_BINARY'))
 _FILE_FLAGS = _COMMON_FLAGS | _NO_LINKS
 _ROOT_FLAGS = _COMMON_FLAGS | getattr(os, 'O_DIRECTORY', 0)
-_FOLDER_FLAGS = _ROOT_FLAGS | _NO_LINKS
-
+FOLDER_FLAGS = _ROOT_FLAGS | _NO_LINKS
+"""How a folder is opened that must not be a link."""
 
 stamp: Callable[[os.stat_result], FileStamp] = attrgetter('st_mtime_ns', 'st_ctime_ns', 'st_size', 'st_ino')
-"""What to compare to see whether a file or folder is still the same."""
+"""Takes the `FileStamp` from the status of a file or folder."""
 
 
 def is_fresh(status: os.stat_result, within: int = QUIET_NS) -> bool:
-    """Whether something changed so short a time ago, in nanoseconds, that somebody may be in the middle of it."""
+    """Whether it changed within `within` nanoseconds and may still be being written."""
     now = time.time_ns()
     return abs(now - status.st_mtime_ns) < within or abs(now - status.st_ctime_ns) < within
 
 
 class Glance(NamedTuple):
-    """What one look into a folder shows."""
+    """A quick look into a folder: its status, and the status and first bytes of a file in it."""
 
     folder: os.stat_result
-    """The folder's status."""
-
     file: os.stat_result
-    """The status of the file that was looked for."""
 
     head: bytes
-    """Its first bytes; none of a special file."""
+    """The first bytes of the file; empty for a special file."""
 
     has_inner: bool
-    """Whether there is anything that has the name of the folder that was looked for."""
+    """Whether anything has the name of the requested inner folder."""
+
+
+class FileContent(NamedTuple):
+    """The result of one attempt to read a file, with its status before that."""
+
+    data: bytes
+    status: os.stat_result
+
+    is_whole: bool
+    """Whether the file was the same before and after, so that nobody changed it meanwhile."""
+
+    def in_doubt(self, *, quiet: bool) -> bool:
+        """Whether somebody may still be writing the file. An empty or, if `quiet`, a recent one may be unfinished."""
+        window = QUIET_NS if self.data else STALL_NS
+        return not self.is_whole or ((quiet or not self.data) and is_fresh(self.status, window))
+
+
+class FoundEntry(NamedTuple):
+    """An entry that `OpenFolder.walk` found in a folder, which stays open until the walk goes on."""
+
+    folder: OpenFolder
+    name: str
+
+    path: str
+    """Its path below the folder where the walk began, with `/` between the parts."""
+
+    status: os.stat_result
+    """Its status; of a link its own."""
 
 
 class OpenFolder:
-    """A folder that is open, so that what is in it can be reached whatever happens to its path meanwhile."""
+    """An open folder, whose content can be reached whatever happens to its path meanwhile."""
 
-    __slots__ = ('_descriptor', 'path')
+    __slots__ = ('descriptor', 'path')
 
     def __init__(self, path: str, descriptor: int | None) -> None:
         self.path = path
         """Where it was when it was opened."""
-        self._descriptor = descriptor
+        self.descriptor = descriptor
+        """Its descriptor, where folders are walked by descriptor."""
 
     @classmethod
     def beneath(cls, root: str, steps: Sequence[str] = ()) -> OpenFolder:
@@ -133,26 +130,22 @@ class OpenFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
+        if self.descriptor is not None:
+            os.close(self.descriptor)
 
     def folder(self, name: str) -> OpenFolder:
         """Open a folder in it."""
         path = f'{self.path}{os.sep}{name}'
-        if self._descriptor is not None:
-            return OpenFolder(path, os.open(name, _FOLDER_FLAGS, dir_fd=self._descriptor))
+        if self.descriptor is not None:
+            return OpenFolder(path, os.open(name, FOLDER_FLAGS, dir_fd=self.descriptor))
         if not stat.S_ISDIR(os.lstat(path).st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         return OpenFolder(path, None)
 
-    def folder_at(self, path: str) -> OpenFolder:
-        """Open a folder in it by its whole path."""
-        return self.folder(path[len(self.path) + 1 :])
-
     def file(self, name: str) -> int:
         """Open a file in it and return the descriptor. It may be a special file: look before reading."""
-        if self._descriptor is not None:
-            return os.open(name, _FILE_FLAGS, dir_fd=self._descriptor)
+        if self.descriptor is not None:
+            return os.open(name, _FILE_FLAGS, dir_fd=self.descriptor)
         path = f'{self.path}{os.sep}{name}'
         seen = os.lstat(path)
         if stat.S_ISLNK(seen.st_mode):
@@ -164,17 +157,15 @@ class OpenFolder:
         return descriptor
 
     def glance(self, name: str, file_name: str, inner_name: str, count: int) -> Glance | None:
-        """Look into a folder in it, for a file in that folder and for a folder beside that; `None` if anything is odd.
-
-        It has to be open by its descriptor.
-        """
+        """Look into the folder `name` by descriptor, for a file and an inner folder; `None` if anything is odd."""
         inside = file = None
         try:
-            inside = os.open(name, _FOLDER_FLAGS, dir_fd=self._descriptor)
+            inside = os.open(name, FOLDER_FLAGS, dir_fd=self.descriptor)
             file = os.open(file_name, _FILE_FLAGS, dir_fd=inside)
             status = os.fstat(file)
             head = os.read(file, count) if stat.S_ISREG(status.st_mode) else b''
-            return Glance(os.fstat(inside), status, head, _is_there(inner_name, inside))
+            has_inner = OpenFolder('', inside).status_of(inner_name) is not None
+            return Glance(os.fstat(inside), status, head, has_inner)
         except OSError:
             return None
         finally:
@@ -183,74 +174,78 @@ class OpenFolder:
                     os.close(descriptor)
 
     def head(self, name: str, count: int) -> tuple[os.stat_result, bytes]:
-        """The status of a file in it and its first bytes; none of a special file: reading one may wait for ever."""
+        """The status and the first bytes of a file in it; no bytes of a special file, which may block for ever."""
+        return _head(self.file(name), count)
+
+    def read(self, name: str, limit: int) -> FileContent:
+        """Read a regular file in it.
+
+        Raises:
+            OSError: It cannot be opened.
+            SkillResourceLoadError: It is not a regular file, or larger than `limit`. The message lacks its name.
+        """
         descriptor = self.file(name)
         try:
             status = os.fstat(descriptor)
-            return status, os.read(descriptor, count) if stat.S_ISREG(status.st_mode) else b''
+            if not stat.S_ISREG(status.st_mode):
+                raise SkillResourceLoadError('is not a regular file.')
+            # One byte more than allowed shows a file that grew meanwhile.
+            data = b'' if status.st_size > limit else _read_up_to(descriptor, limit + 1)
+            if max(status.st_size, len(data)) > limit:
+                raise SkillResourceLoadError(f'is larger than {limit:,} bytes.')
+            after = os.fstat(descriptor)
+            return FileContent(data, status, (after.st_mtime_ns, after.st_size) == (status.st_mtime_ns, len(data)))
         finally:
             os.close(descriptor)
 
+    def walk(self, max_depth: int, *, skip_errors: bool = False, prefix: str = '') -> Iterator[FoundEntry]:
+        """Everything below it except folders, sorted by name. A folder deeper than `max_depth` is yielded, not entered.
+
+        With `skip_errors`, folders that cannot be read are skipped.
+        """
+        with suppress(OSError) if skip_errors else nullcontext():
+            for entry in self.entries():
+                found = FoundEntry(self, entry.name, f'{prefix}{entry.name}', entry.stat(follow_symlinks=False))
+                if max_depth and stat.S_ISDIR(found.status.st_mode):
+                    with self.folder(entry.name) as inner:
+                        yield from inner.walk(max_depth - 1, skip_errors=skip_errors, prefix=f'{found.path}/')
+                else:
+                    yield found
+
     def status_of(self, name: str) -> os.stat_result | None:
-        """The status of what has this name in it, if anything has; of a link its own."""
+        """The status of the entry with this name, if there is one; of a link its own."""
         try:
-            if self._descriptor is None:
+            if self.descriptor is None:
                 return os.lstat(f'{self.path}{os.sep}{name}')
-            return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+            return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
         except OSError:
             return None
 
     def has_folder(self, name: str) -> bool:
-        """Whether there is a folder in it that has this name and is not a link."""
+        """Whether the entry with this name is a folder, not a link to one."""
         status = self.status_of(name)
         return status is not None and stat.S_ISDIR(status.st_mode)
 
-    def entries(self, limit: int) -> list[os.DirEntry[str]]:
-        """What is in it, sorted by name; where that is more than `limit`, whichever come first."""
-        with os.scandir(self.path if self._descriptor is None else self._descriptor) as entries:
+    def entries(self, limit: int | None = None) -> list[os.DirEntry[str]]:
+        """Its entries, sorted by name; if there are more than `limit`, whichever the system lists first."""
+        with os.scandir(self.path if self.descriptor is None else self.descriptor) as entries:
             return sorted(islice(entries, limit), key=attrgetter('name'))
-
-    @property
-    def is_by_descriptor(self) -> bool:
-        """Whether it is open by a descriptor, and not just known by its path."""
-        return self._descriptor is not None
 
     def status(self) -> os.stat_result:
         """Its own status."""
-        return os.lstat(self.path) if self._descriptor is None else os.fstat(self._descriptor)
-
-
-def _is_there(name: str, folder: int) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-class _Read(NamedTuple):
-    """What one attempt to read a file gave."""
-
-    data: bytes
-    status: os.stat_result
-    is_whole: bool
-    """Whether the file was the same before and after, so that nobody changed it meanwhile."""
+        return os.lstat(self.path) if self.descriptor is None else os.fstat(self.descriptor)
 
 
 class SkillFolder:
-    """The folder of one skill; its files are reached through here only."""
+    """The folder of one skill. All of its files are reached through it."""
 
     __slots__ = ('path', 'root')
 
     def __init__(self, root: str, path: str | None = None) -> None:
-        """Name a folder.
-
-        Args:
-            root: A folder that may be trusted to be what it was: the one the developer gave, links resolved.
-            path: The skill's folder, at `root` or below; no step of the way from there may be a link.
-        """
         self.root = root
+        """A trusted folder: the one the developer named, with links resolved."""
         self.path = path or root
+        """The skill's folder, at `root` or below; no step from there may be a link."""
 
     def open(self, *steps: str) -> OpenFolder:
         """Open the folder, or one below it."""
@@ -260,89 +255,46 @@ class SkillFolder:
     def read_bytes(self, name: str, limit: int = MAX_RESOURCE_BYTES, *, quiet: bool = False) -> bytes:
         """Read a whole file below the folder, as it was before or after somebody wrote it, not in between.
 
-        Args:
-            name: Its path below the folder, with `/`.
-            limit: How many bytes it may have.
-            quiet: Whether to wait until nobody has changed the file for a moment. A file that is written in several
-                steps looks whole between two of them, and is missing while an editor puts a new one in its place.
+        `quiet` waits until nobody has changed the file for a moment: one that is written in several steps looks whole
+        between two of them, and is missing while an editor puts a new one in its place.
 
         Raises:
-            SkillResourceLoadError: The name leads outside, there is no such file, it is not a regular file, or it is
-                larger than `limit`.
+            SkillResourceLoadError: The name leads outside, or there is no regular file of at most `limit` bytes.
         """
         start = time.monotonic()
-        steps = _split(name)
         whole = b''
         while True:
             waited = time.monotonic() - start
-            try:
-                data, status, is_whole = self._read_once(steps, limit)
-            except FileNotFoundError:
+            content = self._read_once(name, limit)
+            if content is None:
                 if not quiet or waited * 1e9 >= QUIET_NS:
-                    raise SkillResourceLoadError(f'{name!r} does not exist.') from None
-            except SkillResourceLoadError as error:
-                raise SkillResourceLoadError(f'{name!r} {error}') from None
-            except (OSError, ValueError) as error:
-                raise SkillResourceLoadError(f'{name!r} cannot be opened: {reason(error)}.') from error
+                    raise SkillResourceLoadError(f'{name!r} does not exist.')
             else:
-                whole = data if is_whole and data else whole
-                in_doubt = not is_whole or ((quiet or not data) and is_fresh(status, QUIET_NS if data else STALL_NS))
-                if not in_doubt or waited >= PATIENCE_S:
-                    return whole or data
+                whole = content.data if content.is_whole and content.data else whole
+                if waited >= PATIENCE_S or not content.in_doubt(quiet=quiet):
+                    return whole or content.data
             time.sleep(LOOK_AGAIN_S)
 
-    def _read_once(self, steps: tuple[str, ...], limit: int) -> _Read:
-        with self.open(*steps[:-1]) as folder:
-            descriptor = folder.file(steps[-1])
+    def _read_once(self, name: str, limit: int) -> FileContent | None:
+        """The file as it is now; `None` if there is none."""
         try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise SkillResourceLoadError('is not a regular file.')
-            # Asking for a byte more than is allowed shows a file that grew meanwhile.
-            data = b'' if status.st_size > limit else _read_up_to(descriptor, limit + 1)
-            if max(status.st_size, len(data)) > limit:
-                raise SkillResourceLoadError(f'is larger than {limit:,} bytes.')
-            after = os.fstat(descriptor)
-            is_whole = (after.st_mtime_ns, after.st_size) == (status.st_mtime_ns, len(data))
-        finally:
-            os.close(descriptor)
-        return _Read(data, status, is_whole)
+            *parents, last = split_path(name)
+            with self.open(*parents) as folder:
+                return folder.read(last, limit)
+        except FileNotFoundError:
+            return None
+        except SkillResourceLoadError as error:
+            raise SkillResourceLoadError(f'{name!r} {error}') from None
+        except (OSError, ValueError) as error:
+            raise SkillResourceLoadError(f'{name!r} cannot be opened: {reason(error)}.') from error
 
     def read(self, name: str) -> str | BinaryContent:
-        """Read a file as the model is sent it: text as it was written, or an image or PDF.
-
-        Raises:
-            SkillResourceLoadError: It cannot be opened, is too large, or is of a kind models do not take.
-        """
+        """Read a file as it is sent to the model: as text, an image or a PDF."""
         return as_content(self.read_bytes(name), name)
 
 
-def as_content(data: bytes, name: str) -> str | BinaryContent:
-    """What a file of this name holds as the model is sent it.
-
-    Raises:
-        SkillResourceLoadError: It is of a kind models do not take.
-    """
-    kind = media_type(name)
-    if kind is not None:
-        return BinaryContent(data=data, media_type=kind)
-    if b'\0' in data[:SNIFFED_BYTES]:
-        kinds = ', '.join(sorted(MODEL_MEDIA_TYPES))
-        raise SkillResourceLoadError(f'{name!r} is binary. Models take text and the types {kinds}.')
-    return data.decode('utf-8', errors='replace')
-
-
-def media_type(name: str) -> str | None:
-    """The media type of a binary file that models accept, by its suffix."""
-    return MODEL_MEDIA_TYPES.get(PurePosixPath(name).suffix.lower())
-
-
 def local_path(uri: str) -> Path:
-    """The local file that a path or a `file:` URI names.
-
-    Raises:
-        SkillResourceLoadError: The URI is of another kind.
-    """
+    """The local file that a path or a `file:` URI names; `SkillResourceLoadError` for any other URI."""
     parts = urlsplit(uri)
     if parts.scheme == 'file':
         return Path(unquote(parts.path))
@@ -352,15 +304,28 @@ def local_path(uri: str) -> Path:
 
 
 async def read_path(path: Path) -> str | BinaryContent:
-    """Read a single file that a developer named, off the event loop."""
+    """Read a file that the developer named, off the event loop."""
     return await anyio.to_thread.run_sync(partial(SkillFolder(str(path.parent)).read, path.name))
 
 
+def read_head(path: str, count: int, *, follow_links: bool = False) -> tuple[os.stat_result, bytes]:
+    """The status and the first bytes of the file at a path, like `OpenFolder.head`."""
+    return _head(os.open(path, _COMMON_FLAGS if follow_links else _FILE_FLAGS), count)
+
+
 def reason(error: Exception) -> str:
-    """Why the system refused, without the path, which may say where this machine keeps its files."""
+    """Why the system refused, without the path, which would show where this machine keeps its files."""
     if isinstance(error, OSError) and error.errno == errno.ELOOP:
         return 'it is a link'
     return (error.strerror or type(error).__name__).lower() if isinstance(error, OSError) else str(error)
+
+
+def _head(descriptor: int, count: int) -> tuple[os.stat_result, bytes]:
+    try:
+        status = os.fstat(descriptor)
+        return status, os.read(descriptor, count) if stat.S_ISREG(status.st_mode) else b''
+    finally:
+        os.close(descriptor)
 
 
 def _read_up_to(descriptor: int, count: int) -> bytes:
@@ -371,9 +336,9 @@ def _read_up_to(descriptor: int, count: int) -> bytes:
     return b''.join(chunks)
 
 
-def _split(name: str) -> tuple[str, ...]:
-    """A relative path as the steps to walk; anything that could lead elsewhere is refused."""
+def split_path(name: str) -> tuple[str, ...]:
+    """The steps of a relative path with `/`. If it could lead elsewhere, the message of the error lacks its name."""
     steps = tuple(name.split('/'))
     if any(step in ('', '.', '..') for step in steps) or (os.sep != '/' and os.sep in name):
-        raise SkillResourceLoadError(f"{name!r} is not a path below the skill's folder.")
+        raise SkillResourceLoadError('is not a path below this folder.')
     return steps

@@ -10,8 +10,6 @@ from typing import Literal
 
 from pydantic_ai_skills.exceptions import SkillValidationError
 
-__all__ = ('default_cache_dir', 'expand_home', 'is_cache_named', 'user_skills_folder')
-
 CACHE_VARIABLE = 'PYDANTIC_AI_SKILLS_CACHE_DIR'
 SKILLS_VARIABLE = 'PYDANTIC_AI_SKILLS_USER_DIR'
 
@@ -24,11 +22,7 @@ _BASES = {
 
 
 def expand_home(path: str | Path) -> Path:
-    """Replace a leading `~` with the home folder.
-
-    Raises:
-        SkillValidationError: There is no such user, or the user has no home folder.
-    """
+    """Replace a leading `~` with the home folder; `SkillValidationError` if there is none."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -41,11 +35,7 @@ def is_cache_named() -> bool:
 
 
 def default_cache_dir() -> Path:
-    """This package's cache folder: below the user's cache folder, or where the environment says.
-
-    Raises:
-        SkillValidationError: This user has no home folder.
-    """
+    """This package's cache folder: where the environment says, or below the user's cache folder."""
     given = os.environ.get(CACHE_VARIABLE)
     if given:
         return expand_home(given).absolute()
@@ -53,10 +43,10 @@ def default_cache_dir() -> Path:
 
 
 def user_skills_folder(home: str | Path | None = None) -> Path:
-    """The folder with the skills of a user, where the platform has such data. It need not exist.
+    """The folder with the skills of a user. It need not exist.
 
     On Linux it is `$XDG_DATA_HOME/pydantic-ai-skills/skills`, on macOS it is below `~/Library/Application Support`, on
-    Windows below `%APPDATA%`. `PYDANTIC_AI_SKILLS_USER_DIR` names another one.
+    Windows below `%APPDATA%`. `PYDANTIC_AI_SKILLS_USER_DIR` overrides it.
 
     Args:
         home: The home folder of another user, whose environment is not known.

@@ -1,7 +1,7 @@
-"""The short way to read the frontmatter most skills have: `key: text` lines, lists of words, one level of `metadata`.
+"""The fast path for the frontmatter of most skills: `key: text` lines, lists of words, one level of `metadata`.
 
-It answers only when the YAML reader would give the same mapping without a finding, which a property test holds it to,
-and gives up on anything else. It is what makes looking through thousands of skills cheap.
+It answers only where the YAML reader and `read_header` would give the same without a finding, and gives up on anything
+else; property tests hold it to that. It is what makes looking through thousands of skills cheap.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 
 from .findings import Value
+from .header import MAX_FRONTMATTER_BYTES, MODEL_KEYS, SkillHeader
+from .skill_names import MAX_COMPATIBILITY_LENGTH, MAX_DESCRIPTION_LENGTH, match_simple_name
 
-__all__ = ('read_simple',)
-
-# These are in most files and need no closer look.
-_USUAL_KEYS = frozenset(('name', 'description', 'license', 'metadata', 'version', 'author'))
-# Far below the 1024 characters to which YAML limits a key.
-_KEY = re.compile(r'[A-Za-z_][A-Za-z0-9_-]{0,99}').fullmatch
+# A key, its value, and the lines below that begin with a space or a hyphen. The key is empty if a line has none, or
+# one that is not simple; it is kept far below the 1024 characters to which YAML limits a key.
+_ENTRIES = re.compile(r'(?:([A-Za-z_][A-Za-z0-9_-]{0,99}):(?: (.*)|$)|.+)((?:\n++[ -].*)*+)', re.MULTILINE).findall
 
 # What a list in brackets may hold.
 _ITEM = re.compile(r'[A-Za-z0-9](?:[A-Za-z0-9_./+ -]*[A-Za-z0-9_./+-])?').fullmatch
@@ -23,70 +22,109 @@ _ITEM = re.compile(r'[A-Za-z0-9](?:[A-Za-z0-9_./+ -]*[A-Za-z0-9_./+-])?').fullma
 # What cannot begin plain text, or could mean something when it does.
 _INDICATORS = frozenset('-?:,[]{}#&*!|>%@`')
 
+# Keys that are left to `read_header`: all fields of a header but the first five, which most skills have.
+_UNUSUAL_KEYS = frozenset((*(field.replace('_', '-') for field in SkillHeader._fields[5:]), 'tools', *MODEL_KEYS))
 
-def read_simple(source: str) -> dict[str, Value] | None:  # noqa: C901 - one pass, because it is made for every skill
+
+def parse_simple(data: bytes, folder_name: str | None) -> tuple[SkillHeader, int] | None:
+    """Read the header of a `SKILL.md` that breaks no rule and holds nothing unusual, or give up with `None`.
+
+    Takes the file from its start; returns the header and the byte at which the body begins.
+    """
+    if not data.startswith(b'---\n'):
+        return None
+    end = data.find(b'\n---', 3, MAX_FRONTMATTER_BYTES - 1)
+    if end < 0 or data[end + 4 : end + 5] != b'\n':
+        return None
+    try:
+        fields = read_simple(data[4 : end + 1].decode())
+    except UnicodeDecodeError:
+        return None
+    header = _header(fields, folder_name) if fields else None
+    return None if header is None else (header, end + 5)
+
+
+def _header(fields: dict[str, Value], folder_name: str | None) -> SkillHeader | None:
+    """What `read_header` gives for fields that break no rule; `fields` is used up."""
+    name = fields.pop('name', None)
+    description = fields.pop('description', None)
+    if name != folder_name or type(name) is not str or type(description) is not str or not match_simple_name(name):
+        return None
+    description = description.strip()
+    if not 0 < len(description) <= MAX_DESCRIPTION_LENGTH:
+        return None
+    if not fields:
+        return SkillHeader(name, description, metadata={})
+    return _header_with_more(name, description, fields) if _UNUSUAL_KEYS.isdisjoint(fields) else None
+
+
+def _header_with_more(name: str, description: str, fields: dict[str, Value]) -> SkillHeader | None:
+    license = fields.pop('license', '')
+    compatibility = fields.pop('compatibility', '')
+    metadata = fields.pop('metadata', '') or {}
+    if type(license) is not str or type(compatibility) is not str or type(metadata) is not dict:
+        return None
+    if len(compatibility) > MAX_COMPATIBILITY_LENGTH or not fields.keys().isdisjoint(metadata):
+        return None
+    metadata.update(fields)
+    return SkillHeader(name, description, license.strip() or None, compatibility.strip() or None, metadata)
+
+
+def read_simple(source: str) -> dict[str, Value] | None:
     """Read frontmatter that consists of simple lines only, or give up with `None`."""
     # Printable leaves out tabs, control characters, and all that YAML takes for a line break or does not allow.
-    if not source.replace('\n', '').isprintable():
-        return None
-    top: dict[str, Value] = {}
-    mapping = top
-    indent = 0
-    # The last top-level key, when it had no value and lines below it may give it one; and the list they give it.
-    waiting: str | None = None
-    items: list[Value] | None = None
-    for line in source.split('\n'):
-        if not line:
-            continue
-        first = line[0]
-        if first == ' ' or first == '-':
-            entry = line.lstrip(' ')
-            width = len(line) - len(entry)
-            if entry[:2] == '- ':
-                if waiting is not None:
-                    items = top[waiting] = []
-                    indent, waiting = width, None
-                value = _read_scalar(entry[2:].strip(' ') or '-')
-                if items is None or width != indent or value is None:
-                    return None
-                items.append(value)
-                continue
-            if waiting is not None and width:
-                mapping = top[waiting] = {}
-                indent, waiting = width, None
-            elif width != indent or items is not None or not width:
-                return None
-        else:
-            entry = line
-            mapping, indent, waiting, items = top, 0, None, None
-        key, separator, rest = entry.partition(': ')
-        if not separator:
-            if entry[-1:] != ':':
-                return None
-            key = entry[:-1]
+    return _read_mapping(source, is_nested=False) if source.replace('\n', '').isprintable() else None
+
+
+def _read_mapping(source: str, *, is_nested: bool) -> dict[str, Value] | None:
+    mapping: dict[str, Value] = {}
+    for key, rest, below in _ENTRIES(source):
         text = rest.strip(' ')
-        if text:
+        if below:
+            value = None if text or is_nested else _read_block(below)
+        elif text:
             value = _read_scalar(text) if text[0] != '[' else _read_list(text)
         else:
             value = text
-            if mapping is top:
-                waiting = key
-        if value is None or key in mapping or not (key in _USUAL_KEYS or _KEY(key)):
+        if not key or value is None or key in mapping:
             return None
         mapping[key] = value
-    return top
+    return mapping
+
+
+def _read_block(below: str) -> Value | None:
+    """Read the list or the mapping below a key; all of its lines are indented alike."""
+    lines = below.lstrip('\n')
+    entries = lines.lstrip(' ')
+    indent = lines[: len(lines) - len(entries)]
+    if entries.startswith('- '):
+        return _read_items(lines, f'{indent}- ')
+    return _read_mapping(below.replace(f'\n{indent}', '\n'), is_nested=True) or None
+
+
+def _read_items(lines: str, begin: str) -> list[Value] | None:
+    items: list[Value] = []
+    for line in filter(None, lines.split('\n')):
+        item = _read_scalar(line[len(begin) :].strip(' ') or '-') if line.startswith(begin) else None
+        if item is None:
+            return None
+        items.append(item)
+    return items
 
 
 def _read_scalar(text: str) -> str | None:
     first = text[0]
     if first == '"' or first == "'":
-        inner = text[1:-1]
-        if len(text) < 2 or text[-1] != first or first in inner or (first == '"' and '\\' in inner):
-            return None
-        return inner
+        return _read_quoted(text[1:], first)
     if first in _INDICATORS or text[-1] == ':' or ': ' in text or ' #' in text:
         return None
     return text
+
+
+def _read_quoted(rest: str, quote: str) -> str | None:
+    """Text in quotes, from behind the first one, that holds neither the same quotes nor an escape."""
+    inner = rest[:-1]
+    return None if rest[-1:] != quote or quote in inner or (quote == '"' and '\\' in inner) else inner
 
 
 def _read_list(text: str) -> list[Value] | None:

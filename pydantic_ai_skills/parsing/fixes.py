@@ -1,7 +1,7 @@
-"""What can be set right in a `SKILL.md` without a decision that is its author's.
+"""Fixes what can be fixed in a `SKILL.md` without a decision by its author.
 
-A fix is kept only if the text means the same after it: the same name, description and other fields, the same
-instructions, the problem gone and no new one. So a skill that loads goes on to load as it did.
+A fix is kept only if the text means the same after it: the same header, the same instructions, the problem gone and no
+new one.
 """
 
 from __future__ import annotations
@@ -12,25 +12,15 @@ from collections.abc import Callable, Mapping
 
 from .skill_md import ParsedSkill, parse_skill_text
 
-__all__ = ('mend',)
-
 _LEADING_BLANK_LINES = re.compile(r'\A(\ufeff?)(?:[ \t]*(?:\r\n|\n|\r))+(?=---)')
 _OPENING_LINE = re.compile(r'\A\ufeff?---[ \t]*(\r\n|\n|\r)')
 _NAME_LINE = re.compile(r'^name[ \t]*:[^\r\n#\[{]*(?=\r?$)', re.MULTILINE)
 _PLAIN_VALUE = re.compile(r"""^([A-Za-z][\w-]*[ \t]*:[ \t]+)(?![\s"'|>\[{&*!#])([^\r\n]*[^\s])""", re.MULTILINE)
-"""A value that stands without quotes on the line of its key."""
+"""A value without quotes on the line of its key."""
 
 
 def mend(text: str, folder_name: str) -> tuple[str, frozenset[str]]:
-    """Set right what can be.
-
-    Args:
-        text: A whole `SKILL.md`.
-        folder_name: The folder it lies in.
-
-    Returns:
-        The text, and the codes of the problems it does not have any more.
-    """
+    """Fix the text of a `SKILL.md`; return it with the codes of the problems it no longer has."""
     mended: set[str] = set()
     before = parse_skill_text(text, folder_name=folder_name)
     todo = list(_FIXES)
@@ -43,7 +33,7 @@ def mend(text: str, folder_name: str) -> tuple[str, frozenset[str]]:
         if after[:2] == before[:2] and _codes(after) < _codes(before) and code not in _codes(after):
             mended |= _codes(before) - _codes(after)
             text, before = candidate, after
-            todo = list(_FIXES)  # what could not be set right before may be now
+            todo = list(_FIXES)  # what could not be fixed before may be possible now
     return text, frozenset(mended)
 
 

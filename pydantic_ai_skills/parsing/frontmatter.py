@@ -1,4 +1,4 @@
-"""Cut a `SKILL.md` in two at its `---` lines, and read the first part. What a valid skill is, is not known here."""
+"""Cuts a `SKILL.md` in two at its `---` lines and reads the first part, without knowing what a valid skill is."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from typing import NamedTuple
 
 from .fast_path import read_simple
 from .findings import Finding, RefusedYaml, UnreadableYaml, Value, shown
+from .header import MAX_FRONTMATTER_BYTES
 
-__all__ = ('MAX_FRONTMATTER_BYTES', 'Frontmatter', 'Split', 'read_frontmatter', 'split')
-
-MAX_FRONTMATTER_BYTES = 64 * 1024
-"""The bytes of a file in which its frontmatter, with both `---` lines, must end."""
-
-# Blank lines before the frontmatter are let pass. A file with the line ends of old Macs has no line feed at all.
+# Blank lines may come before the frontmatter. A file with the line ends of old Macs has no line feed at all.
 _OPENING = re.compile(rb'(?:\xef\xbb\xbf)?((?:[ \t\r\n]*[\r\n])?)---[ \t]*(\r?\n|\r|\Z)').match
 _OPENING_MAY_COME = re.compile(rb'\xef|\xef\xbb|(?:\xef\xbb\xbf)?[ \t\r\n]*-{0,2}').fullmatch
 _CLOSING_LF = re.compile(rb'\n---[ \t]*(\r?\n|\r?\Z)').search
@@ -37,42 +33,36 @@ class Split(NamedTuple):
 
 
 class Frontmatter(NamedTuple):
-    """What was read out of a frontmatter."""
+    """The keys and values of a frontmatter."""
 
     fields: dict[str, Value]
-    """Its keys and values."""
 
     findings: list[Finding]
-    """What was set right on the way; lines count from the start of the source."""
+    """What was repaired; lines count from the start of the source."""
 
 
 def split(data: bytes, *, complete: bool) -> Split | Finding | None:
-    """Find the frontmatter in the first bytes of a file.
+    """Find the frontmatter in the first bytes of a file, or what is wrong with the file.
 
-    Args:
-        data: The file from its start, as much of it as was read.
-        complete: Whether that is the whole file.
-
-    Returns:
-        The two parts; or what is wrong with the file; or `None` when more of it is needed to tell, which is never the
-        case when `data` has `MAX_FRONTMATTER_BYTES`.
+    `None` means that more of the file is needed. `MAX_FRONTMATTER_BYTES` are always enough.
     """
     limit = min(len(data), MAX_FRONTMATTER_BYTES)
     more = not complete or len(data) > limit
     opening = _OPENING(data, 0, limit)
     if opening is None:
-        if more and limit < MAX_FRONTMATTER_BYTES and _OPENING_MAY_COME(data):
-            return None
-        return _without_opening(data, complete=complete)
+        may_come = more and limit < MAX_FRONTMATTER_BYTES and _OPENING_MAY_COME(data)
+        return None if may_come else _without_opening(data, complete=complete)
+    closing = _closing(data, opening, limit, more=more)
+    return _without_closing(limit, more=more) if closing is None else _decode(data, opening, closing)
+
+
+def _closing(data: bytes, opening: re.Match[bytes], limit: int, *, more: bool) -> re.Match[bytes] | None:
     line_end = opening[2]
     search = _CLOSING_CR if line_end == b'\r' else _CLOSING_LF
     closing = search(data, opening.end() - 1, limit)
     if more and (opening.end() == limit or (closing and closing.end() == limit and closing[1] != line_end)):
-        # The next byte may belong to the line.
-        closing = None
-    if closing is None:
-        return _without_closing(limit, more=more)
-    return _decode(data, opening, closing)
+        return None  # the next byte may belong to the line
+    return closing
 
 
 def _decode(data: bytes, opening: re.Match[bytes], closing: re.Match[bytes]) -> Split | Finding:
@@ -119,7 +109,7 @@ def _without_closing(size: int, *, more: bool) -> Finding | None:
 
 
 def read_frontmatter(source: str) -> Frontmatter | Finding:
-    """Read the text between the `---` lines, repairing it if need be; or say why it is left out."""
+    """Read the text between the `---` lines, repairing it if necessary; or say why it cannot be read."""
     fields = read_simple(source)
     if fields is not None:
         return Frontmatter(fields, [])

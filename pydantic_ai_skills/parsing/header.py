@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pydantic_ai_skills.exceptions import SkillValidationError
 
-from .findings import Finding, Value
-from .rules import (
+from .findings import Finding, Value, read_flag
+from .skill_names import (
     MAX_COMPATIBILITY_LENGTH,
     MAX_DESCRIPTION_LENGTH,
     MAX_NAME_LENGTH,
     check_skill_name,
-    is_simple_name,
     normalize_skill_name,
     shorten_skill_name,
 )
@@ -24,15 +24,11 @@ from .rules import (
 if TYPE_CHECKING:
     from .tool_specs import ToolSpec
 
-__all__ = ('SkillHeader', 'read_header', 'simple_header')
+MAX_FRONTMATTER_BYTES = 64 * 1024
+"""The bytes of a file in which its frontmatter, with both `---` lines, must end."""
 
-_FLAGS = {
-    **dict.fromkeys(('true', 'yes', 'on', '1'), True),
-    **dict.fromkeys(('false', 'no', 'off', '0', ''), False),
-}
-
-_MODEL_KEYS = ('model', 'model-settings', 'model_settings')
-_WITH_MEANING = frozenset(('allowed-tools', 'disable-model-invocation', 'tools', 'user-invocable', *_MODEL_KEYS))
+MODEL_KEYS = ('model', 'model-settings', 'model_settings')
+"""Keys by which skills for other programs choose a model; here the application does."""
 
 # Blanks and commas separate tools, but not within the brackets of `Bash(git add *)`.
 _TOOL = re.compile(r'(?:[^\s,()]++|\((?:[^()]++|\([^()]*+\))*+\)|[()])++')
@@ -56,12 +52,12 @@ class SkillHeader(NamedTuple):
     metadata: Mapping[str, Any] = MappingProxyType({})
     """The entries of the frontmatter's `metadata`, and every other key that has no meaning of its own here.
 
-    Values are text, or lists and mappings of text. An entry of `metadata` comes before a key of the same name beside
-    it; the latter is then found as `frontmatter.<key>`.
+    Values are text, or lists and mappings of text. A key beside `metadata` that is also in it is called
+    `frontmatter.<key>`.
     """
 
     allowed_tools: tuple[str, ...] = ()
-    """The tools the skill asks to be approved beforehand, such as `Bash(git add *)`."""
+    """The tools that should need no approval once the skill is loaded, such as `Bash(git add *)`."""
 
     disable_model_invocation: bool = False
     """Whether only a person may load the skill: it is not shown to the model."""
@@ -69,22 +65,26 @@ class SkillHeader(NamedTuple):
     user_invocable: bool = True
     """Whether a person may load the skill by its name."""
 
-    tools: tuple[ToolSpec, ...] = ()
-    """The typed tools it declares."""
+    tool_specs: tuple[ToolSpec, ...] = ()
+    """The typed tools it declares under `tools`."""
+
+
+def restore_header(kept: Iterable[Any]) -> SkillHeader:
+    """Restore a header from its fields after they went through JSON."""
+    header = SkillHeader._make(tuple(cast('list[Any]', value)) if isinstance(value, list) else value for value in kept)
+    if not header.tool_specs:
+        return header
+    from .tool_specs import restore_tools  # few skills declare tools
+
+    return header._replace(tool_specs=restore_tools(header.tool_specs))
 
 
 def read_header(
     fields: dict[str, Value], *, folder_name: str | None, line_of: Callable[[str], int | None]
 ) -> tuple[SkillHeader | None, list[Finding]]:
-    """Apply the rules to what the frontmatter says.
+    """Apply the rules of the specification to frontmatter.
 
-    Args:
-        fields: The frontmatter.
-        folder_name: The name of the folder the file lies in, if it does.
-        line_of: The line of a top-level key.
-
-    Returns:
-        The header, unless a rule is broken that a skill cannot be loaded without; and what was found.
+    Without a usable name or description there is no header. `line_of` gives the line of a top-level key.
     """
     unread = _Unread(dict(fields), line_of)
     name = _name(unread, folder_name)
@@ -100,42 +100,15 @@ def read_header(
         allowed_tools=_allowed_tools(unread),
         disable_model_invocation=unread.flag('disable-model-invocation', default=False),
         user_invocable=unread.flag('user-invocable', default=True),
-        tools=_tools(unread, name),
+        tool_specs=_tools(unread, name),
         # Last, because it takes all that is left.
         metadata=_metadata(unread),
     )
     return header, unread.findings
 
 
-def simple_header(fields: dict[str, Value], folder_name: str | None) -> SkillHeader | None:
-    """The header for fields that break no rule and hold nothing unusual, or `None`; `fields` is used up.
-
-    It is the short way to what `read_header` gives, which a property test holds it to.
-    """
-    name = fields.pop('name', None)
-    description = fields.pop('description', None)
-    if name != folder_name or type(name) is not str or type(description) is not str or not is_simple_name(name):
-        return None
-    description = description.strip()
-    if not 0 < len(description) <= MAX_DESCRIPTION_LENGTH:
-        return None
-    if not fields:
-        return SkillHeader(name, description, metadata={})
-    if not _WITH_MEANING.isdisjoint(fields):
-        return None
-    license = fields.pop('license', '')
-    compatibility = fields.pop('compatibility', '')
-    metadata = fields.pop('metadata', '') or {}
-    if type(license) is not str or type(compatibility) is not str or type(metadata) is not dict:
-        return None
-    if len(compatibility) > MAX_COMPATIBILITY_LENGTH or not fields.keys().isdisjoint(metadata):
-        return None
-    metadata.update(fields)
-    return SkillHeader(name, description, license.strip() or None, compatibility.strip() or None, metadata)
-
-
 class _Unread:
-    """The fields that nobody has read yet, and what was found in those that were."""
+    """The fields that are not read yet, and what was found in those that are."""
 
     def __init__(self, fields: dict[str, Value], line_of: Callable[[str], int | None]) -> None:
         self.fields = fields
@@ -146,7 +119,7 @@ class _Unread:
         self.findings.append(Finding(code, message, self._line_of(key)))
 
     def text(self, key: str) -> str | None:
-        """Take a text; another kind of value stays and ends up in the metadata."""
+        """Take a text; a value of another kind stays and ends up in the metadata."""
         value = self.fields.get(key)
         if value is None:
             return None
@@ -160,7 +133,7 @@ class _Unread:
         value = self.fields.get(key)
         if value is None:
             return default
-        flag = _FLAGS.get(value.strip().lower()) if isinstance(value, str) else None
+        flag = read_flag(value)
         if flag is None:
             self.wrong_type(key, "'true' or 'false'")
             return default
@@ -190,25 +163,14 @@ def _name(unread: _Unread, folder_name: str | None) -> str | None:
 
 
 def _another_name(unread: _Unread, given: str, folder_name: str | None, code: str, wrong: str) -> str | None:
-    name = _usable_name(given, folder_name or '')
-    if name is None:
-        unread.found('name-unusable', 'name', f'{wrong} Nor is there a folder whose name could be used.')
-    else:
-        unread.found(code, 'name', f'{wrong} The skill is loaded as {name!r}.')
-    return name
-
-
-def _usable_name(given: str, folder_name: str) -> str | None:
-    for make, wording in (
-        (normalize_skill_name, given),
-        (normalize_skill_name, folder_name),
-        (shorten_skill_name, given),
-        (shorten_skill_name, folder_name),
-    ):
-        try:
-            return make(wording)
-        except SkillValidationError:
-            continue
+    """Make a usable name of the given one or of the folder's."""
+    for make in normalize_skill_name, shorten_skill_name:
+        for wording in given, folder_name or '':
+            with suppress(SkillValidationError):
+                name = make(wording)
+                unread.found(code, 'name', f'{wrong} The skill is loaded as {name!r}.')
+                return name
+    unread.found('name-unusable', 'name', f'{wrong} Nor is there a folder whose name could be used.')
     return None
 
 
@@ -250,7 +212,7 @@ def _allowed_tools(unread: _Unread) -> tuple[str, ...]:
 
 def _tools(unread: _Unread, name: str) -> tuple[ToolSpec, ...]:
     value = unread.fields.get('tools')
-    # Other programs list names here, or say true or false to them; that stays in the metadata.
+    # Other programs list names here, or map them to true or false; that stays in the metadata.
     if not isinstance(value, dict) or not any(isinstance(tool, dict) for tool in value.values()):
         return ()
     from .tool_specs import read_tools  # few skills declare tools
@@ -263,10 +225,9 @@ def _tools(unread: _Unread, name: str) -> tuple[ToolSpec, ...]:
 
 
 def _ignore_model(unread: _Unread) -> None:
-    for key in _MODEL_KEYS:
+    for key in MODEL_KEYS:
         if key in unread.fields:
-            message = f'{key!r} is ignored: which model runs, and how, is for the application to say.'
-            unread.found('model-ignored', key, message)
+            unread.found('model-ignored', key, f'{key!r} is ignored: the application chooses the model.')
 
 
 def _metadata(unread: _Unread) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A `SKILL.md` from its bytes or its text: the three calls the rest of the package uses."""
+"""Entry points of the parser: a `SKILL.md` from its bytes or its text."""
 
 from __future__ import annotations
 
@@ -8,44 +8,43 @@ from functools import partial
 from typing import NamedTuple
 
 from pydantic_ai_skills.exceptions import SkillValidationError
-from pydantic_ai_skills.problems import SkillProblem
+from pydantic_ai_skills.problems import RULES, SkillProblem, problem
 
-from .fast_path import read_simple
+from .fast_path import parse_simple
 from .findings import Finding
-from .frontmatter import MAX_FRONTMATTER_BYTES, Split, read_frontmatter, split
-from .header import SkillHeader, read_header, simple_header
-from .rules import RULES, problem
-
-__all__ = ('ParsedHead', 'ParsedSkill', 'check_text', 'decode_body', 'parse_head', 'parse_skill_text')
+from .frontmatter import Split, read_frontmatter, split
+from .header import SkillHeader, read_header
 
 _NOT_FIRST = 'Blank lines come before the frontmatter. Remove them: other readers do not find it there.'
 _BLANK_LINES = re.compile(r'\A(?:[ \t]*\n)+')
+_FENCED = re.compile(rb'\n(```|~~~).*?(?:\n\1|\Z)', re.DOTALL)
+_LINE_FEED = 10
+
+MAX_HEADINGS_BYTES = 600
+"""How much of a skill's headings is kept."""
 
 
 class ParsedHead(NamedTuple):
     """What the first bytes of a `SKILL.md` say."""
 
     header: SkillHeader | None
-    """The header; `None` when the skill has to be left out, and then a problem of severity `'error'` says why."""
+    """The header; `None` if the skill has to be left out: a problem of severity `'error'` says why."""
 
     problems: tuple[SkillProblem, ...] = ()
     """What a person should know about the file."""
 
     body_start: int | None = None
-    """The byte at which the body begins; `None` when there is no frontmatter."""
+    """The byte at which the body begins; `None` without frontmatter."""
 
     needs_more: bool = False
-    """Whether more of the file is needed to tell."""
-
-
-_NEEDS_MORE = ParsedHead(header=None, needs_more=True)
+    """Whether more of the file is needed."""
 
 
 class ParsedSkill(NamedTuple):
     """What the text of a `SKILL.md` says."""
 
     header: SkillHeader | None
-    """The header; `None` when there is no skill in the text, and then a problem of severity `'error'` says why."""
+    """The header; `None` if the text is not a skill: a problem of severity `'error'` says why."""
 
     body: str
     """The instructions: what follows the frontmatter, without the blank lines around it."""
@@ -57,23 +56,16 @@ class ParsedSkill(NamedTuple):
 def parse_head(data: bytes, *, path: str, folder_name: str | None, validate: bool = True, complete: bool) -> ParsedHead:
     """Parse a `SKILL.md` from its first bytes, without its body.
 
-    Args:
-        data: The file from its start, as much of it as was read.
-        path: The file, for the problems.
-        folder_name: The name of the folder the file lies in, if it does.
-        validate: Whether to report what the specification asks for and a skill can be loaded without.
-        complete: Whether `data` is the whole file.
-
-    Returns:
-        What was parsed. When the frontmatter goes on after `data` that is nothing, and `needs_more` is set: call again
-        with more of the file. `MAX_FRONTMATTER_BYTES` are always enough.
+    If the frontmatter goes on after `data`, only `needs_more` is set: call again with more of the file;
+    `MAX_FRONTMATTER_BYTES` are always enough. Without `validate`, only rules are reported that keep a skill from being
+    loaded.
     """
-    simple = _parse_simple(data, folder_name)
+    simple = parse_simple(data, folder_name)
     if simple is not None:
-        return simple
+        return ParsedHead(simple[0], (), simple[1])
     parts = split(data, complete=complete)
     if parts is None:
-        return _NEEDS_MORE
+        return ParsedHead(header=None, needs_more=True)
     if isinstance(parts, Finding):
         return ParsedHead(header=None, problems=_problems([parts], path))
     header, findings = _read(parts, folder_name, validate=validate)
@@ -84,49 +76,43 @@ def parse_head(data: bytes, *, path: str, folder_name: str | None, validate: boo
     return ParsedHead(header=header, problems=problems, body_start=parts.body_start)
 
 
-def _parse_simple(data: bytes, folder_name: str | None) -> ParsedHead | None:
-    """The short way for the head that most skills have, which breaks no rule; or `None`."""
-    if not data.startswith(b'---\n'):
-        return None
-    end = data.find(b'\n---', 3, MAX_FRONTMATTER_BYTES - 1)
-    if end < 0 or data[end + 4 : end + 5] != b'\n':
-        return None
-    try:
-        fields = read_simple(data[4 : end + 1].decode())
-    except UnicodeDecodeError:
-        return None
-    header = simple_header(fields, folder_name) if fields else None
-    return None if header is None else ParsedHead(header, (), end + 5)
-
-
 def parse_skill_text(
     text: str, *, path: str = 'SKILL.md', folder_name: str | None = None, validate: bool = True
 ) -> ParsedSkill:
-    """Parse a whole `SKILL.md`.
-
-    Args:
-        text: What the file holds.
-        path: What to call the text in the problems.
-        folder_name: The name of the folder the skill would lie in, if there is one.
-        validate: Whether to report what the specification asks for and a skill can be loaded without.
-    """
+    """Parse a whole `SKILL.md`; problems call it `path`."""
     try:
         data = text.encode()
     except UnicodeEncodeError as e:
         message = f'The character {text[e.start]!r} cannot be written as UTF-8. Remove it.'
         return ParsedSkill(None, '', (problem('not-utf8', path, message, text.count('\n', 0, e.start) + 1),))
     head = parse_head(data, path=path, folder_name=folder_name, validate=validate, complete=True)
-    return ParsedSkill(head.header, _tidy(data[head.body_start or 0 :].decode()), head.problems)
+    return ParsedSkill(head.header, tidy_body(data[head.body_start or 0 :].decode()), head.problems)
+
+
+def decode_body(data: bytes, start: int | None = None) -> str:
+    """The instructions in a whole `SKILL.md`: what follows the frontmatter, without the blank lines around it.
+
+    They begin at `start`, if that is known. A file that has lost its frontmatter since it was found is all
+    instructions. Text that is not UTF-8 raises `SkillValidationError`.
+    """
+    if start is None:
+        parts = split(data, complete=True)
+        start = parts.body_start if isinstance(parts, Split) else 0
+    try:
+        return tidy_body(data[start:].decode())
+    except UnicodeDecodeError as e:
+        line = data.count(b'\n', 0, start + e.start) + 1
+        byte = f'0x{data[start + e.start]:02x}'
+        raise SkillValidationError(f'Byte {byte} in line {line} is not UTF-8. Save the file as UTF-8.') from e
+
+
+def tidy_body(body: str) -> str:
+    """The body with Unix line ends and without the blank lines around it."""
+    return _BLANK_LINES.sub('', body.removeprefix('\ufeff').replace('\r\n', '\n').replace('\r', '\n')).rstrip()
 
 
 def check_text(data: bytes, path: str, *, complete: bool = True) -> tuple[SkillProblem, ...]:
-    """What is wrong with a `SKILL.md` as text, its body included.
-
-    Args:
-        data: The file from its start, as much of it as was read.
-        path: The file, for the problem.
-        complete: Whether that is all of it: otherwise its last character may be cut in two.
-    """
+    """Check that a `SKILL.md`, body included, is UTF-8; unless it is complete, its last character may be cut in two."""
     if data.isascii():
         return ()
     try:
@@ -137,26 +123,30 @@ def check_text(data: bytes, path: str, *, complete: bool = True) -> tuple[SkillP
     return ()
 
 
-def decode_body(data: bytes) -> str:
-    """Cut the instructions out of a whole `SKILL.md`: what follows the frontmatter, without the blank lines around it.
+def find_headings(data: bytes, start: int = 0) -> str:
+    """The headings of a text, one a line; `#` in a fenced block of code begins a comment, not a heading.
 
-    A file that has lost its frontmatter since it was found is all instructions.
-
-    Raises:
-        SkillValidationError: They are not UTF-8.
+    It looks from mark to mark, not line by line, because it runs for every skill.
     """
-    parts = split(data, complete=True)
-    start = parts.body_start if isinstance(parts, Split) else 0
-    try:
-        return _tidy(data[start:].decode())
-    except UnicodeDecodeError as e:
-        line = data.count(b'\n', 0, start + e.start) + 1
-        byte = f'0x{data[start + e.start]:02x}'
-        raise SkillValidationError(f'Byte {byte} in line {line} is not UTF-8. Save the file as UTF-8.') from e
+    if data.find(b'`', start) >= 0 or data.find(b'~', start) >= 0:
+        data, start = _FENCED.sub(b'\n', b'\n' + data[start:]), 0
+    headings: list[bytes] = []
+    room = MAX_HEADINGS_BYTES
+    at = data.find(b'#', start)
+    while at >= 0 and room > 0:
+        end = data.find(b'\n', at)
+        line = data[at : end if end >= 0 else None]
+        if (at == start or data[at - 1] == _LINE_FEED) and (text := _heading(line)):
+            headings.append(text[:room])
+            room -= len(text) + 1
+        at = data.find(b'#', at + len(line))
+    return b'\n'.join(headings).decode(errors='ignore')
 
 
-def _tidy(body: str) -> str:
-    return _BLANK_LINES.sub('', body.removeprefix('\ufeff').replace('\r\n', '\n').replace('\r', '\n')).rstrip()
+def _heading(line: bytes) -> bytes:
+    """The text of a heading; nothing if the line begins with `#` for another reason."""
+    marks = len(line) - len(line.lstrip(b'#'))
+    return line.strip(b'# \t\r') if marks <= 6 and line[marks : marks + 1] in (b' ', b'\t') else b''
 
 
 def _read(parts: Split, folder_name: str | None, *, validate: bool) -> tuple[SkillHeader | None, list[Finding]]:
@@ -170,7 +160,7 @@ def _read(parts: Split, folder_name: str | None, *, validate: bool) -> tuple[Ski
 
 
 def _line_of(source: str, key: str) -> int | None:
-    """The line of a top-level key, counted from 1; the last one, since that is the one that counts."""
+    """The line of a top-level key, counted from 1; of several the last, which is the one that counts."""
     matches = list(re.finditer(rf'^["\']?{re.escape(key)}["\']?[ \t]*:', source, re.MULTILINE))
     return source.count('\n', 0, matches[-1].start()) + 1 if matches else None
 

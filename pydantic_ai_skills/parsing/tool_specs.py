@@ -7,22 +7,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from pydantic import TypeAdapter
 
-from .findings import Finding, Value, shown
-from .rules import MAX_TOOL_NAME_LENGTH, tool_name
-
-__all__ = (
-    'ArgumentType',
-    'Passing',
-    'ToolArgument',
-    'ToolSpec',
-    'read_tools',
-    'restore_tools',
-    'schema_of',
-)
+from .findings import Finding, Value, read_flag, shown
+from .skill_names import MAX_TOOL_NAME_LENGTH, tool_name
 
 MAX_TOOLS = 64
 """How many tools one skill may declare."""
@@ -42,7 +32,10 @@ _TYPES: dict[str, ArgumentType] = {
     'list': 'array',
     'dict': 'object',
 }
-_FLAGS = {'true': True, 'yes': True, 'on': True, 'false': False, 'no': False, 'off': False}
+_TOOL_OPTIONS = frozenset(
+    ('description', 'script', 'args', 'pass', 'timeout', 'requires_approval', 'requires-approval')
+)
+_ARGUMENT_OPTIONS = frozenset(('type', 'description', 'enum', 'default', 'required', 'items'))
 _TOOL_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _ARGUMENT_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_.-]{0,63}')
 
@@ -123,28 +116,23 @@ class ToolSpec:
 class _Bad(Exception):
     """Why a declared tool cannot be made."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, message: str, code: str = 'tool-invalid') -> None:
         super().__init__(message)
         self.code = code
 
 
 def read_tools(value: dict[str, Value], *, skill: str) -> tuple[tuple[ToolSpec, ...], list[Finding]]:
-    """Read the tools that a skill declares. One that cannot be made is left out with a finding.
-
-    Args:
-        value: The mapping under `tools`.
-        skill: The name of the skill.
-    """
+    """Read the mapping under `tools`. A tool that cannot be made is left out with a finding."""
     tools: dict[str, ToolSpec] = {}
     findings: list[Finding] = []
     for key, entry in list(value.items())[:MAX_TOOLS]:
         try:
             tool = _tool(key, entry)
             if tool.name in tools:
-                raise _Bad('tool-name-clash', f'another tool is called {tool.name!r} already')
+                raise _Bad(f'another tool is called {tool.name!r} already', 'tool-name-clash')
             name = tool_name(skill, tool.name)
             if len(name) > MAX_TOOL_NAME_LENGTH:
-                raise _Bad('tool-name-too-long', f'{name!r} has more than {MAX_TOOL_NAME_LENGTH} characters')
+                raise _Bad(f'{name!r} has more than {MAX_TOOL_NAME_LENGTH} characters', 'tool-name-too-long')
         except _Bad as bad:
             findings.append(Finding(bad.code, f'The tool {shown(key)} is left out: {bad}.'))
         else:
@@ -155,34 +143,32 @@ def read_tools(value: dict[str, Value], *, skill: str) -> tuple[tuple[ToolSpec, 
 
 
 def restore_tools(value: Any) -> tuple[ToolSpec, ...]:
-    """The tools that were written down as JSON."""
-    return _tool_specs().validate_python(value) if value else ()
+    """Restore tools from JSON."""
+    return _adapter().validate_python(value)
 
 
 @cache
-def _tool_specs() -> TypeAdapter[tuple[ToolSpec, ...]]:
+def _adapter() -> TypeAdapter[tuple[ToolSpec, ...]]:
     return TypeAdapter(tuple[ToolSpec, ...])
 
 
 def _tool(key: str, entry: Value) -> ToolSpec:
     name = key.strip().replace('-', '_')
     if not _TOOL_NAME.fullmatch(name):
-        raise _Bad('tool-invalid', 'a name is made of Latin letters, digits and underscores')
+        raise _Bad('a name is made of Latin letters, digits and underscores')
     if not isinstance(entry, dict):
-        raise _Bad('tool-invalid', "it should be a mapping with 'description', 'script' and 'args'")
-    unknown = entry.keys() - {'description', 'script', 'args', 'pass', 'timeout', 'requires_approval'}
-    unknown.discard('requires-approval')
-    if unknown:
-        raise _Bad('tool-invalid', f'it has no option {shown(min(unknown))}')
-    approval = entry.get('requires_approval', entry.get('requires-approval', 'false'))
-    arguments, passing = _arguments(entry.get('args', {})), _passing(entry.get('pass', 'positional'))
+        raise _Bad("it should be a mapping with 'description', 'script' and 'args'")
+    _check_options(entry, _TOOL_OPTIONS, 'it')
+    script = _text(entry, 'script')
+    arguments, passing = _arguments(entry.get('args', '')), _passing(entry.get('pass', 'positional'))
     hidden = next((argument.name for argument in arguments if argument.name.startswith('_')), None)
     if passing == 'flags' and hidden is not None:
-        raise _Bad('tool-invalid', f'{hidden!r} cannot be the name of a flag')
+        raise _Bad(f'{hidden!r} cannot be the name of a flag')
+    approval = entry.get('requires_approval', entry.get('requires-approval', 'false'))
     return ToolSpec(
         name=name,
-        description=_text(entry, 'description') or f'Runs {_text(entry, "script")}.',
-        script=_script(_text(entry, 'script')),
+        description=_text(entry, 'description') or f'Runs {script}.',
+        script=_script(script),
         arguments=arguments,
         passing=passing,
         timeout=_timeout(entry.get('timeout')),
@@ -190,19 +176,25 @@ def _tool(key: str, entry: Value) -> ToolSpec:
     )
 
 
+def _check_options(entry: dict[str, Value], known: frozenset[str], what: str) -> None:
+    unknown = entry.keys() - known
+    if unknown:
+        raise _Bad(f'{what} has no option {shown(min(unknown))}')
+
+
 def _text(entry: dict[str, Value], key: str) -> str:
     value = entry.get(key, '')
     if not isinstance(value, str):
-        raise _Bad('tool-invalid', f'its {key!r} should be text')
+        raise _Bad(f'its {key!r} should be text')
     return value.strip()
 
 
 def _script(path: str) -> str:
     if not path:
-        raise _Bad('tool-invalid', "it has no 'script'")
+        raise _Bad("it has no 'script'")
     steps = path.removeprefix('./').split('/')
     if any(step in ('', '.', '..') for step in steps) or '\\' in path or ':' in path:
-        raise _Bad('tool-script-outside', f"{shown(path)} is not a path below the skill's folder")
+        raise _Bad(f"{shown(path)} is not a path below the skill's folder", 'tool-script-outside')
     return '/'.join(steps)
 
 
@@ -210,25 +202,20 @@ def _passing(value: Value) -> Passing:
     for known in get_args(Passing):
         if value == known:
             return known
-    raise _Bad('tool-invalid', f"'pass' is one of {', '.join(map(repr, get_args(Passing)))}")
+    raise _Bad(f"'pass' is one of {', '.join(map(repr, get_args(Passing)))}")
 
 
 def _timeout(value: Value | None) -> float | None:
-    if value is None:
-        return None
-    try:
-        seconds = float(value) if isinstance(value, str) else math.nan
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise _Bad('tool-invalid', "its 'timeout' should be a number of seconds")
+    seconds = None if value is None else _scalar(value, 'number')
+    if value is not None and (seconds is None or seconds <= 0):
+        raise _Bad("its 'timeout' should be a number of seconds")
     return seconds
 
 
 def _flag(value: Value, what: str) -> bool:
-    flag = _FLAGS.get(value.strip().lower()) if isinstance(value, str) else None
+    flag = read_flag(value)
     if flag is None:
-        raise _Bad('tool-invalid', f"{what!r} should be 'true' or 'false'")
+        raise _Bad(f"{what!r} should be 'true' or 'false'")
     return flag
 
 
@@ -239,39 +226,32 @@ def _arguments(value: Value) -> tuple[ToolArgument, ...]:
     if value == '':
         return ()
     if not isinstance(value, dict):
-        raise _Bad('tool-invalid', "its 'args' should be a mapping of names to types")
+        raise _Bad("its 'args' should be a mapping of names to types")
     return tuple(_argument(name, entry) for name, entry in value.items())
 
 
 def _argument(name: str, entry: Value) -> ToolArgument:
     if not _ARGUMENT_NAME.fullmatch(name):
-        raise _Bad('tool-invalid', f'{shown(name)} cannot be the name of an argument')
+        raise _Bad(f'{shown(name)} cannot be the name of an argument')
     if isinstance(entry, str):
-        return ToolArgument(name=name, type=_type(entry, name))
+        entry = {'type': entry}
     if not isinstance(entry, dict):
-        raise _Bad('tool-invalid', f'the argument {name!r} should be a type or a mapping')
-    unknown = entry.keys() - {'type', 'description', 'enum', 'default', 'required', 'items'}
-    if unknown:
-        raise _Bad('tool-invalid', f'the argument {name!r} has no option {shown(min(unknown))}')
-    kind = _type(entry.get('type', 'string'), name)
-    items = entry.get('items') if kind == 'array' else None
-    item_options = items if isinstance(items, dict) else {} if items is None else {'type': items}
-    item_kind = _type(item_options.get('type', 'string'), name) if item_options else None
-    item_enum = _enum(item_options.get('enum'), item_kind, name)
-    enum = _enum(entry.get('enum'), kind, name)
-    given = entry.get('default')
-    default = None if given is None else _default(given, kind, item_kind, name)
-    allowed = item_enum or enum
-    if default is not None and allowed and not set(default if kind == 'array' else [default]) <= set(allowed):
-        raise _Bad('tool-invalid', f"the default of {name!r} is not in its 'enum'")
+        raise _Bad(f'the argument {name!r} should be a type or a mapping')
+    _check_options(entry, _ARGUMENT_OPTIONS, f'the argument {name!r}')
+    kind, enum = _type(entry.get('type', 'string'), name), entry.get('enum')
+    items, item_enum = _items(entry.get('items') if kind == 'array' else None, name)
+    allowed = () if enum is None else _enum(enum, kind, name)
+    default = _default(entry.get('default'), kind, items, name)
+    if not _is_allowed(default, item_enum or allowed):
+        raise _Bad(f"the default of {name!r} is not in its 'enum'")
     return ToolArgument(
         name=name,
         type=kind,
         description=' '.join(_text(entry, 'description').split()) or None,
-        enum=enum,
+        enum=allowed,
         default=default,
         required=_flag(entry.get('required', 'true' if default is None else 'false'), 'required'),
-        items=item_kind,
+        items=items,
         item_enum=item_enum,
     )
 
@@ -280,47 +260,62 @@ def _type(value: Value, name: str) -> ArgumentType:
     kind = _TYPES.get(value.strip().lower()) if isinstance(value, str) else None
     if kind is None:
         types = ', '.join(get_args(ArgumentType))
-        raise _Bad('tool-type-unknown', f'the argument {name!r} has a type that is none of {types}')
+        raise _Bad(f'the type of the argument {name!r} is not one of {types}', 'tool-type-unknown')
     return kind
 
 
-def _enum(value: Value | None, kind: ArgumentType | None, name: str) -> tuple[Any, ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not value or kind in (None, 'array', 'object'):
-        raise _Bad('tool-invalid', f"the 'enum' of {name!r} should be a list of texts or numbers")
-    return tuple(_scalar(item, kind, name) for item in value)
+def _items(value: Value | None, name: str) -> tuple[ArgumentType | None, tuple[Any, ...]]:
+    """What the items of an array are, and the values they may have."""
+    options = value if isinstance(value, dict) else {'type': value} if value is not None else {}
+    if not options:
+        return None, ()
+    kind = _type(options.get('type', 'string'), name)
+    return kind, _enum(options['enum'], kind, name) if 'enum' in options else ()
 
 
-def _default(value: Value, kind: ArgumentType, items: ArgumentType | None, name: str) -> Any:
+def _enum(value: Value, kind: ArgumentType, name: str) -> tuple[Any, ...]:
+    if not isinstance(value, list) or not value or kind in ('array', 'object'):
+        raise _Bad(f"the 'enum' of {name!r} should be a list of texts or numbers")
+    return tuple(_value(item, kind, name) for item in value)
+
+
+def _default(value: Value | None, kind: ArgumentType, items: ArgumentType | None, name: str) -> Any:
     if kind == 'array' and isinstance(value, list):
-        return [item if items in (None, 'array', 'object') else _scalar(item, items, name) for item in value]
-    if kind == 'object' and isinstance(value, dict):
+        return [item if items in (None, 'array', 'object') else _value(item, items, name) for item in value]
+    if value is None or (kind == 'object' and isinstance(value, dict)):
         return value
-    return _scalar(value, kind, name)
+    return _value(value, kind, name)
 
 
-def _scalar(value: Value, kind: ArgumentType, name: str) -> Any:
-    """A value of the frontmatter, where all is text, as what it is meant to be."""
+def _is_allowed(default: Any, allowed: tuple[Any, ...]) -> bool:
+    values = cast('list[Any]', default) if isinstance(default, list) else [default]
+    return default is None or not allowed or all(value in allowed for value in values)
+
+
+def _value(value: Value, kind: ArgumentType, name: str) -> Any:
+    found = _scalar(value, kind)
+    if found is None:
+        raise _Bad(f'a value of {name!r} is not of type {kind}')
+    return found
+
+
+def _scalar(value: Value, kind: ArgumentType) -> Any:
+    """Convert a value of the frontmatter, where everything is text, to its type; `None` if it does not fit."""
     read = _READERS.get(kind)
     try:
-        if read is not None and isinstance(value, str):
-            return read(value)
-    except (KeyError, ValueError):
-        pass
-    raise _Bad('tool-invalid', f'a value of {name!r} is no {kind}')
+        return read(value) if read is not None and isinstance(value, str) else None
+    except ValueError:
+        return None
 
 
-def _number(value: str) -> float:
+def _number(value: str) -> float | None:
     number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(value)
-    return number
+    return number if math.isfinite(number) else None
 
 
 _READERS: dict[ArgumentType, Callable[[str], Any]] = {
     'string': str,
     'integer': int,
     'number': _number,
-    'boolean': lambda value: _FLAGS[value.strip().lower()],
+    'boolean': read_flag,
 }

@@ -1,4 +1,4 @@
-"""JSON and YAML files of a skill as values, as far as that is safe."""
+"""Parses JSON and YAML files of a skill where that is safe."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 
 import yaml
 from pydantic_core import from_json
-
-__all__ = ('parse_value',)
 
 MAX_JSON_CHARS = 256 * 1024
 """Longer JSON stays text: its values take time, and many times the memory of the text."""
@@ -44,7 +42,7 @@ def parse_value(text: str, name: str) -> Any:
 
 
 def _is_harmless(text: str) -> bool:
-    """Whether the YAML costs no more to build than to look at."""
+    """Whether building the values takes no longer than looking at the text."""
     depth = 0
     parse: Callable[..., Iterator[yaml.Event]] = getattr(yaml, 'parse')  # noqa: B009 - its stub has no types
     for count, event in enumerate(parse(text, Loader=_Loader)):
@@ -58,7 +56,7 @@ def _is_harmless(text: str) -> bool:
 
 
 def _is_harmful(event: yaml.Event) -> bool:
-    """Whether it is an alias, which can multiply; a tag, which can fail in any way; or a number of great length."""
+    """Whether it is an alias, which can multiply; a tag, which can fail in any way; or a very long number."""
     if isinstance(event, yaml.ScalarEvent):
         value: str = event.value
         looks_like_number = event.implicit[0] and value[:1] in _BEGINS_NUMBER and ' ' not in value

@@ -1,7 +1,7 @@
-"""A YAML reader for text from strangers: text stays text, and no document costs more than its size.
+"""A YAML reader for untrusted text: text stays text, and reading takes time in proportion to the size.
 
-It builds values from the parser's events, one after the other. Nothing is resolved, constructed or merged, aliases are
-refused and nesting is counted, so neither a bomb nor a tower of brackets gets further than its first bytes.
+It builds values from the parser's events. Nothing is resolved, constructed or merged, aliases are refused and nesting
+is limited, so neither a bomb nor a tower of brackets gets further than its first bytes.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import yaml
 
 from .findings import MAX_NESTING, Finding, RefusedYaml, UnreadableYaml, Value, shown
 
-__all__ = ('LOADER', 'read_yaml')
-
 LOADER: Any = getattr(yaml, 'CBaseLoader', yaml.BaseLoader)
 """Where the parser's events come from: libyaml, which is much faster, where PyYAML was built with it."""
 
@@ -23,10 +21,6 @@ _NOT_ALLOWED = re.compile('[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\
 
 def read_yaml(source: str, *, loader: Any = LOADER) -> tuple[Value, list[Finding]]:
     """Read one document.
-
-    Args:
-        source: The document.
-        loader: The loader class whose events are used.
 
     Raises:
         UnreadableYaml: It does not parse.
@@ -39,14 +33,11 @@ def read_yaml(source: str, *, loader: Any = LOADER) -> tuple[Value, list[Finding
         mark = e.problem_mark
         raise UnreadableYaml(e.problem or 'it cannot be parsed', mark.line + 1 if mark else None) from e
     except (yaml.YAMLError, ValueError, OverflowError) as e:
-        # Characters YAML does not allow; and the Python parser passes on what `chr` says about an escape.
-        raise UnreadableYaml('it holds a character that YAML does not allow', _line_of_odd_character(source)) from e
+        # Characters YAML does not allow; the Python parser passes on what `chr` raises for an escape.
+        match = _NOT_ALLOWED(source)
+        line = source.count('\n', 0, match.start()) + 1 if match else None
+        raise UnreadableYaml('it holds a character that YAML does not allow', line) from e
     return builder.result()
-
-
-def _line_of_odd_character(source: str) -> int | None:
-    match = _NOT_ALLOWED(source)
-    return source.count('\n', 0, match.start()) + 1 if match else None
 
 
 def _feed(builder: _Builder, loader: Any) -> None:
@@ -79,7 +70,7 @@ class _Builder:
     def take(self, event: Any) -> None:
         if isinstance(event, yaml.ScalarEvent):
             if not event.value.isascii():
-                # The Python parser makes half a character of "\ud800", which nothing can write down.
+                # The Python parser makes half a surrogate pair of "\ud800", which cannot be encoded.
                 event.value.encode()
             self._note(event)
             self._add(event.value, event)
@@ -121,7 +112,7 @@ class _Builder:
         elif isinstance(value, str):
             self._keys[-1] = value
             if value in parent and not self._duplicate:
-                message = f'The key {shown(value)} is there more than once; the last value counts. Remove the others.'
+                message = f'The key {shown(value)} occurs more than once; the last value counts. Remove the others.'
                 self._duplicate = Finding('yaml-duplicate-key', message, _line(event))
         else:
             # Reported at the end: `{{{{…` is nested too deep before it is anything else.
@@ -129,7 +120,7 @@ class _Builder:
             self._keys[-1] = ''
 
     def _note(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
-        """Remember an anchor and a tag, which change nothing."""
+        """Remember an anchor and report a tag; neither changes the value."""
         if event.anchor:
             self._anchors.add(event.anchor)
         if event.tag and event.tag != '!' and not self._tag:

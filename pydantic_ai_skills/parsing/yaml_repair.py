@@ -1,20 +1,17 @@
-"""Make the best of frontmatter that is not YAML.
+"""Reads frontmatter that is not valid YAML.
 
-Most of it was written by people and models who took a colon for punctuation: `description: Use when: always`. First
-every such value is quoted; if that is not enough each top-level key is read on its own, and one that still cannot be
-read keeps its text as it stands.
+Most of it has a colon in plain text: `description: Use when: always`. First every such value is quoted; if that is not
+enough, each top-level key is read on its own, and the value of one that still cannot be read is taken as plain text.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from textwrap import dedent
+from typing import NamedTuple
 
 from .fast_path import read_simple
 from .findings import UnreadableYaml, Value
-
-__all__ = ('MAX_REPAIRED_KEYS', 'Repaired', 'repair')
 
 MAX_REPAIRED_KEYS = 256
 """How many keys of broken frontmatter are read as YAML; the others are plain text, so that it takes no longer."""
@@ -30,19 +27,17 @@ _QUOTED = re.compile(r"""(["'])(?!(?:(?!\1).)*\1\s).*\1""").fullmatch
 _BLOCK = re.compile(r'(?P<style>[|>])[-+0-9]*[ \t]*(?:#.*)?').fullmatch
 
 
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """What could be read of broken frontmatter."""
+class Repaired(NamedTuple):
+    """The keys and values that could be read from broken frontmatter."""
 
     fields: dict[str, Value]
-    """Its keys and values."""
 
     as_text: list[str]
-    """The keys whose values were taken for plain text."""
+    """The keys whose values were taken as plain text."""
 
 
 def repair(source: str) -> Repaired | None:
-    """Read what is no YAML; `None` when it has no keys at all.
+    """Read what is not YAML; `None` if it has no keys at all.
 
     Raises:
         RefusedYaml: A part is nested too deep or uses aliases.
@@ -51,19 +46,17 @@ def repair(source: str) -> Repaired | None:
 
 
 def _with_quotes(source: str) -> Repaired | None:
-    lines = source.split('\n')
-    quoted = [_quote(line) if line[:1].strip() else line for line in lines]
-    fields = _read_mapping('\n'.join(quoted)) if quoted != lines else None
-    if fields is None:
-        return None
+    quoted: list[str] = []
     as_text: dict[str, None] = {}
     key = ''
-    for line, new in zip(lines, quoted, strict=True):
+    for line in source.split('\n'):
         match = _TOP_LEVEL(line)
         key = match['key'] if match else key  # the items of a list may stand below it without a space before them
-        if line != new:
+        quoted.append(_quote(line) if line[:1].strip() else line)
+        if quoted[-1] != line:
             as_text[key] = None
-    return Repaired(fields, list(as_text))
+    fields = _read_mapping('\n'.join(quoted)) if as_text else None
+    return None if fields is None else Repaired(fields, list(as_text))
 
 
 def _quote(line: str) -> str:
@@ -92,7 +85,7 @@ def _key_by_key(source: str) -> Repaired | None:
     for number, entry in enumerate(_entries(source)):
         fields = None
         if number < MAX_REPAIRED_KEYS:
-            fields = _read_mapping(entry.lines()) or _read_mapping(entry.mended_lines())
+            fields = _read_mapping(entry.lines(mended=False)) or _read_mapping(entry.lines(mended=True))
         if fields is None:
             fields = {entry.key: entry.text()}
             repaired.as_text.append(entry.key)
@@ -100,26 +93,22 @@ def _key_by_key(source: str) -> Repaired | None:
     return repaired if repaired.fields else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     """A top-level key with all the lines that belong to it."""
 
     key: str
     value: str
     below: list[str]
 
-    def lines(self) -> str:
-        return '\n'.join((f'{self.key}:{self.value}', *self.below))
-
-    def mended_lines(self) -> str:
-        """The lines with tabs turned into spaces and, where they are a mapping, their values quoted."""
-        below = [_indent_with_spaces(line) for line in self.below]
-        if not self.value:
+    def lines(self, *, mended: bool) -> str:
+        """The lines; if `mended`, with spaces for tabs and, where they are a mapping, with their values quoted."""
+        below = [_indent_with_spaces(line) for line in self.below] if mended else self.below
+        if mended and not self.value:
             below = [_quote(line) for line in below]
         return '\n'.join((f'{self.key}:{self.value}', *below))
 
     def text(self) -> str:
-        """The value as plain text: folded like YAML would, unless the lines seem to matter."""
+        """The value as plain text, folded as YAML would fold it, unless its line breaks seem to matter."""
         value = self.value.strip()
         block = _BLOCK(value)
         if block or not value:

@@ -1,45 +1,37 @@
-"""The skills of a project: the sources that `pyproject.toml` names, held to what `skills.lock` has."""
+"""The skills of a project: the sources in `pyproject.toml`, pinned by `skills.lock`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_ai_skills.directory.directory import SkillsDirectory
+from pydantic_ai_skills.directory.standard import PROJECT_FOLDERS
 from pydantic_ai_skills.exceptions import SandboxUnavailableError, SkillRegistryError, SkillValidationError
 from pydantic_ai_skills.execution import ScriptPolicy, SkillScriptExecutor
 from pydantic_ai_skills.filesystem.atomic import replace_file
 from pydantic_ai_skills.filesystem.user_dirs import expand_home
 from pydantic_ai_skills.registries.base import LOCK_FILE, SkillRegistry
 from pydantic_ai_skills.toolset.toolset import SkillsToolset
-from pydantic_ai_skills.types.skill import FoundSkills
+from pydantic_ai_skills.types.found_skills import FoundSkills
 
-from .pyproject_toml import (
-    ProjectSettings,
-    ProjectSource,
-    add_source,
-    read_settings,
-    read_table,
-    remove_source,
-    text_of,
-)
+from . import pyproject_toml as toml
+from .pyproject_toml import ProjectSettings, ProjectSource
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution import BubblewrapSkillScriptExecutor, LocalSkillScriptExecutor
-    from pydantic_ai_skills.registries.git.registry import GitProgress, GitSkillsRegistry
-
-__all__ = ('ProjectSource', 'SkillsProject')
+    from pydantic_ai_skills.registries.git.progress import GitProgress
+    from pydantic_ai_skills.registries.git.registry import GitSkillsRegistry
+    from pydantic_ai_skills.registries.lockfile import LockedSource
 
 PROJECT_FILE = 'pyproject.toml'
-USUAL_PLACES = ('.claude/skills', '.agents/skills', 'skills')
-"""Where skills are looked for when a project does not say; a later one wins."""
 
 PATIENCE_S = 10.0
-"""How long to wait for another process that writes to the project."""
+"""How many seconds to wait for another process that writes to the project."""
 
 
 class SkillsProject:
@@ -68,7 +60,7 @@ class SkillsProject:
         """Remember a project; its file is read on first use.
 
         Args:
-            root: The folder of its `pyproject.toml`, which need not be there.
+            root: The folder of its `pyproject.toml`, which need not exist.
         """
         self.root = Path(root).absolute()
         self.file = self.root / PROJECT_FILE
@@ -79,16 +71,16 @@ class SkillsProject:
         """What the file says about skills.
 
         Raises:
-            SkillValidationError: The file is not TOML, or its table has something else in it than it can have.
+            SkillValidationError: The file is not TOML, or a setting does not exist or fit.
         """
-        return read_settings(self.file)
+        return toml.read_settings(self.file)
 
     @classmethod
     def find(cls, start: str | Path = '.') -> SkillsProject:
-        """The project a folder belongs to: the nearest `pyproject.toml` that says something about skills.
+        """The project a folder belongs to: the nearest `pyproject.toml` with a table for skills.
 
-        Where none does, it is the nearest folder that has a `pyproject.toml` or one of the usual places for skills, and
-        else the folder itself. Folders above the git repository and above the user's home are not looked at.
+        Without one, the nearest folder that has a `pyproject.toml` or a usual folder of skills, or else the folder
+        itself. Folders above the git repository and above the user's home do not count.
 
         Raises:
             SkillValidationError: A file on the way is not TOML.
@@ -96,16 +88,16 @@ class SkillsProject:
         folders = list(_up_to_the_repository(Path(start).absolute()))
         files = (folder for folder in folders if (folder / PROJECT_FILE).is_file())
         for folder in files:
-            if read_table(text_of(folder / PROJECT_FILE), label=str(folder / PROJECT_FILE)) is not None:
+            if toml.read_table(toml.text_of(folder / PROJECT_FILE), label=str(folder / PROJECT_FILE)) is not None:
                 return cls(folder)
-        signs = (PROJECT_FILE, *USUAL_PLACES)
+        signs = (PROJECT_FILE, *PROJECT_FOLDERS)
         return cls(next((folder for folder in folders if any((folder / sign).exists() for sign in signs)), folders[0]))
 
     # --- Its skills -----------------------------------------------------------------------------------------------
 
     @property
     def directories(self) -> list[Path]:
-        """The directories of skills: those that are named, or of the usual places those that are there.
+        """The directories of skills: those in the settings, or else the usual ones that exist.
 
         With `directories = "standard"` they are those of `SkillsDirectory.standard()`.
         """
@@ -114,7 +106,7 @@ class SkillsProject:
             return [directory.path for directory in SkillsDirectory.standard(project=self.root)]
         if named is not None:
             return [self.root / expand_home(path) for path in named]
-        return [self.root / path for path in USUAL_PLACES if (self.root / path).is_dir()]
+        return [self.root / path for path in PROJECT_FOLDERS if (self.root / path).is_dir()]
 
     @property
     def sources(self) -> tuple[ProjectSource, ...]:
@@ -131,29 +123,28 @@ class SkillsProject:
         script_policy: ScriptPolicy | None = None,
         **options: Any,
     ) -> SkillsToolset[Any]:
-        """A toolset with the project's skills, each git repository held to the lock file.
+        """A toolset with the project's skills, pinned by the lock file.
 
         Args:
-            directories: Directories to use in place of all its sources, or `'standard'`.
+            directories: Directories to use instead of all its sources, or `'standard'`.
             registries: More sources, which come before its own.
             offline: Whether to use only what was fetched before.
-            script_executor: What runs scripts. When not given, a plain process for the project's own skills and a
-                sandbox for those from git repositories that are not trusted; with `sandbox = true` one for all.
-            script_policy: Whether a script is run; what the project says when not given.
+            script_executor: What runs scripts. By default a plain process for the project's own skills and a sandbox
+                for repositories that are not trusted; with `sandbox = true` a sandbox for all.
+            script_policy: Whether a script is run; the project's policy by default.
             **options: As for `SkillsToolset`.
 
         Raises:
-            SandboxUnavailableError: The project wants a sandbox, and none can be made.
+            SandboxUnavailableError: The project requires a sandbox, and none can be made.
         """
         settings = self.settings
         own = script_executor or self.executor(sandbox=settings.sandbox is True)
         if settings.catalog_budget is not None:
             options.setdefault('catalog_budget', settings.catalog_budget)
+        of_project = self._registries(offline, script_executor, own) if directories is None else []
         return SkillsToolset(
             directories=self._directories(directories, own),
-            registries=[*(registries or ()), *self._registries(offline, script_executor, own)]
-            if directories is None
-            else registries,
+            registries=[*(registries or ()), *of_project],
             script_policy=script_policy or settings.policy,
             **options,
         )
@@ -163,7 +154,7 @@ class SkillsProject:
     ) -> list[SkillsDirectory]:
         depth = self.settings.max_depth
         if (self.settings.directories if named is None else named) == 'standard':
-            # Who asks for the skills of a project by name trusts it.
+            # Whoever names a project trusts it.
             return SkillsDirectory.standard(
                 project=self.root, trust=lambda _: True, max_depth=depth, script_executor=executor
             )
@@ -192,16 +183,16 @@ class SkillsProject:
     def executor(
         self, *, sandbox: bool, timeout: float | None = None, work_root: str | Path | None = None
     ) -> LocalSkillScriptExecutor | BubblewrapSkillScriptExecutor:
-        """What runs scripts, with the timeout and the variables the project gives them.
+        """An executor with the project's timeout and environment variables.
 
         Args:
-            sandbox: Whether to run them in a sandbox.
-            timeout: Seconds a script may run, in place of what the project says.
-            work_root: Where the files stay that scripts write.
+            sandbox: Whether to run scripts in a sandbox.
+            timeout: How many seconds a script may run; the project's setting by default.
+            work_root: Where to keep the files that scripts write.
 
         Raises:
             SandboxUnavailableError: No sandbox can be made here.
-            SkillValidationError: The timeout or the name of a variable is not one.
+            SkillValidationError: The timeout or the name of a variable is invalid.
         """
         from pydantic_ai_skills.execution import BubblewrapSkillScriptExecutor, LocalSkillScriptExecutor
 
@@ -224,15 +215,15 @@ class SkillsProject:
         """The registry of one of its sources.
 
         Args:
-            source: The source, which need not be one of the project's yet.
-            locked: Whether to serve only what the lock file has.
+            source: The source, which need not be in the project yet.
+            locked: Whether to serve only what the lock file pins.
             offline: Whether to use only what was fetched before.
             script_executor: What runs its scripts.
             progress: Called during a fetch.
 
         Raises:
             ImportError: GitPython is not installed.
-            SkillValidationError: The source is not one that can be used.
+            SkillValidationError: The source cannot be used.
         """
         from pydantic_ai_skills.registries.git.registry import GitSkillsRegistry
 
@@ -254,54 +245,50 @@ class SkillsProject:
         )
 
     def is_locked(self, source: ProjectSource) -> bool:
-        """Whether the lock file has skills of a source.
+        """Whether the lock file pins skills of a source.
 
         Raises:
-            SkillRegistryError: There is a lock file, and it cannot be read.
+            SkillRegistryError: The lock file cannot be read.
         """
         from pydantic_ai_skills.registries.lockfile import read_lock
 
         registry = self.registry(source)
-        locked = [each for each in read_lock(self.lock_file) if (each.url, each.ref) == (registry.url, registry.ref)]
-        return any(each.beneath(registry.path).skills for each in locked)
+        return any(_pinned(registry, locked) for locked in read_lock(self.lock_file))
 
     def _folder_for(self, source: ProjectSource, into: str) -> Path:
-        """Where a source's files go: in the project, and not where its own skills or those of another source are."""
+        """Where a source's files go: in the project, apart from its own skills and those of other sources."""
         folder = Path(os.path.normpath(self.root / into))
         if not folder.is_relative_to(self.root) or folder == self.root:
             raise SkillValidationError(f'into = {into!r} is not a folder inside the project.')
-        # One of the usual places is a directory of skills as soon as something is in it.
-        usual = [self.root / path for path in USUAL_PLACES]
-        for directory in self.directories if self.settings.directories is not None else usual:
-            if _overlap(folder, directory):
-                raise SkillValidationError(
-                    f"into = {into!r} overlaps with the directory {str(directory)!r}, so a stranger's skills would be "
-                    'taken for your own. Choose another folder.'
-                )
-        for other in self.sources:
-            if other.into is None or (other.url, other.path) == (source.url, source.path):
-                continue
-            theirs = Path(os.path.normpath(self.root / other.into))
-            if _overlap(folder, theirs):
-                raise SkillValidationError(
-                    f'into = {into!r} overlaps with that of {str(other)!r}, and each would remove what the other put '
-                    'there. Choose another folder.'
-                )
+        for taken, reason in self._taken_folders(source):
+            if folder.is_relative_to(taken) or taken.is_relative_to(folder):
+                raise SkillValidationError(f'into = {into!r} overlaps with {reason}. Choose another folder.')
         return folder
+
+    def _taken_folders(self, source: ProjectSource) -> Iterator[tuple[Path, str]]:
+        """The folders where files of a source must not go, and why."""
+        # A usual folder is a directory of skills as soon as something is in it.
+        usual = [self.root / path for path in PROJECT_FOLDERS]
+        for directory in usual if self.settings.directories is None else self.directories:
+            yield directory, f"the directory {str(directory)!r}, so a stranger's skills would be taken for your own"
+        for other in self.sources:
+            if other.into and not _same_place(other, source):
+                folder = Path(os.path.normpath(self.root / other.into))
+                yield folder, f'that of {str(other)!r}, and each would remove what the other put there'
 
     # --- Changing it ----------------------------------------------------------------------------------------------
 
     def add(self, source: ProjectSource, *, progress: Callable[[GitProgress], None] | None = None) -> SkillRegistry:
-        """Fetch a source, and write it into `pyproject.toml` and the lock file.
+        """Fetch a source, and write it to `pyproject.toml` and the lock file.
 
-        One with the same address and path is replaced, so that adding it with another ref changes the ref.
+        It replaces one with the same address and path, so adding it with another ref changes the ref.
 
         Returns:
-            Its registry, with the skills that were locked.
+            Its registry, with the locked skills.
 
         Raises:
             SkillRegistryError: It cannot be fetched, or has no skills.
-            SkillValidationError: It is not one that can be used, or the file cannot be edited.
+            SkillValidationError: It cannot be used, or the file cannot be edited.
         """
         registry = self.registry(source, locked=False, progress=progress)
         named = source.named(registry)
@@ -309,35 +296,38 @@ class SkillsProject:
         if not found.skills:
             why = ' '.join(problem.message for problem in found.problems[:3])
             below = f' below {source.path!r}' if source.path else ''
-            raise SkillRegistryError(f'There are no skills in {registry.url}{below}. {why}'.rstrip())
+            raise SkillRegistryError(f'No skills found in {registry.url}{below}. {why}'.rstrip())
         with self._writing():
-            text = text_of(self.file)
-            same = [n for n, other in enumerate(self.sources) if (other.url, other.path) == (source.url, source.path)]
-            for index in reversed(same):
-                text = remove_source(text, index, label=self.file.name)
-            text = add_source(text, source.fields(), label=self.file.name)
-            # Those that share its lines in the lock file are brought to the same commit.
-            others = [self.registry(other, locked=False) for other in self._relatives(source)]
+            text = self._text_with(source)
+            # Sources that share its entry in the lock file move to the same commit.
+            kin = [each for each in self.sources if (each.url, each.ref) == (source.url, source.ref)]
+            others = [self.registry(each, locked=False) for each in kin if each.path != source.path]
             for each in (*others, registry):
                 each.lock(self.lock_file)
             self._save(text)
         return named
 
+    def _text_with(self, source: ProjectSource) -> str:
+        text = toml.text_of(self.file)
+        for index in reversed([n for n, other in enumerate(self.sources) if _same_place(other, source)]):
+            text = toml.remove_source(text, index)
+        return toml.add_source(text, source.fields())
+
     def remove(self, source: ProjectSource) -> None:
-        """Take a source out of `pyproject.toml` and the lock file. What was fetched stays in the cache.
+        """Remove a source from `pyproject.toml` and the lock file. What was fetched stays in the cache.
 
         Raises:
-            SkillRegistryError: There is a lock file, and it cannot be read.
+            SkillRegistryError: The lock file cannot be read.
             SkillValidationError: The file cannot be edited, or does not have the source.
         """
-        self.is_locked(source)  # a lock file that cannot be edited is told before anything is written
+        self.is_locked(source)  # fails before anything is written if the lock file cannot be read
         with self._writing():
             if source not in self.sources:
-                raise SkillValidationError(f'{str(source)!r} is no source of this project.')
-            self._save(remove_source(text_of(self.file), self.sources.index(source), label=self.file.name))
+                raise SkillValidationError(f'{str(source)!r} is not a source of this project.')
+            self._save(toml.remove_source(toml.text_of(self.file), self.sources.index(source)))
 
     def lock(self, source: ProjectSource, *, progress: Callable[[GitProgress], None] | None = None) -> SkillRegistry:
-        """Fetch what a source has now and write it into the lock file.
+        """Fetch what a source has now, and pin it in the lock file.
 
         Raises:
             SkillRegistryError: It cannot be fetched.
@@ -349,20 +339,13 @@ class SkillsProject:
             self._prune()
         return source.named(registry)
 
-    def _relatives(self, source: ProjectSource) -> list[ProjectSource]:
-        return [
-            other
-            for other in self.sources
-            if (other.url, other.ref) == (source.url, source.ref) and other.path != source.path
-        ]
-
     @contextmanager
     def _writing(self) -> Generator[None]:
-        """Read the file anew, for it may have been edited during a fetch, while no other process writes here."""
+        """Keep other processes from writing, and read the file again: it may have been edited during a fetch."""
         from pydantic_ai_skills.filesystem.locks import only_one
 
         if not self.root.is_dir():
-            raise SkillValidationError(f'There is no folder {str(self.root)!r} for the project.')
+            raise SkillValidationError(f'The folder of the project, {str(self.root)!r}, does not exist.')
         with only_one(self.root, patience=PATIENCE_S):
             vars(self).pop('settings', None)
             yield
@@ -373,27 +356,21 @@ class SkillsProject:
         self._prune()
 
     def _prune(self) -> None:
-        """Take what no source has any more out of the lock file."""
-        from pydantic_ai_skills.registries.lockfile import LockedSource, prune_lock
+        """Remove from the lock file what no source has any more."""
+        from pydantic_ai_skills.registries.lockfile import prune_lock
 
         registries = [self.registry(source) for source in self.sources]
+        prune_lock(self.lock_file, lambda locked, path: any(path in _pinned(each, locked) for each in registries))
 
-        def keep(locked: LockedSource, path: str) -> bool:
-            return any(
-                (registry.url, registry.ref) == (locked.url, locked.ref)
-                and path in locked.beneath(registry.path).skills
-                for registry in registries
-            )
 
-        prune_lock(self.lock_file, keep)
+def _pinned(registry: GitSkillsRegistry, locked: LockedSource) -> Mapping[str, str]:
+    """The skills of a registry that an entry of the lock file pins."""
+    is_its_entry = (registry.url, registry.ref) == (locked.url, locked.ref)
+    return locked.beneath(registry.path).skills if is_its_entry else {}
 
 
 def _fetched(registry: SkillRegistry) -> FoundSkills:
-    """What a registry has now.
-
-    Raises:
-        SkillRegistryError: That cannot be found out, even if it is known what it had before.
-    """
+    """What a registry has now; fails if it cannot be fetched, even if it was before."""
     found = registry.find()
     failures = [problem.message for problem in found.problems if problem.code == 'source-failed']
     if failures:
@@ -401,8 +378,8 @@ def _fetched(registry: SkillRegistry) -> FoundSkills:
     return found
 
 
-def _overlap(one: Path, other: Path) -> bool:
-    return one.is_relative_to(other) or other.is_relative_to(one)
+def _same_place(one: ProjectSource, other: ProjectSource) -> bool:
+    return (one.url, one.path) == (other.url, other.path)
 
 
 def _up_to_the_repository(start: Path) -> Iterator[Path]:

@@ -1,6 +1,7 @@
-"""The table `[tool.pydantic-ai-skills]` of a `pyproject.toml`: read as data, edited as text so that the rest stays.
+"""The table `[tool.pydantic-ai-skills]` of a `pyproject.toml`: read as data, edited as text.
 
-An edit is made on the text, read back, and given out only if it changed what it should and nothing else.
+An edit is read back and used only if it changed what it should and nothing else. TOML libraries that keep comments
+move or drop those between two tables, so the edits are made here.
 """
 
 from __future__ import annotations
@@ -10,27 +11,15 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from pydantic_ai_skills.capability.spec import GitSource, describe_misfit
 from pydantic_ai_skills.exceptions import SkillValidationError
-from pydantic_ai_skills.execution.policy import ScriptDecision
+from pydantic_ai_skills.execution.gate import ScriptDecision
+from pydantic_ai_skills.registries.git.address import is_local_path, split_address
 from pydantic_ai_skills.registries.lockfile import quote
-
-if TYPE_CHECKING:
-    from pydantic_ai_skills.registries.base import SkillRegistry
-
-__all__ = (
-    'ProjectSettings',
-    'ProjectSource',
-    'add_source',
-    'read_settings',
-    'read_table',
-    'remove_source',
-    'source_block',
-    'text_of',
-)
 
 TABLE = 'pydantic-ai-skills'
 SOURCES = 'git'
@@ -40,67 +29,49 @@ _ANY_HEADING = re.compile(r'^[ \t]*\[')
 _EMPTY = re.compile(r'^[ \t]*(#.*)?$')
 
 
-_SCHEME = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*://')
-_SCP = re.compile(r'[^/\\]+:')
+_IN_TOML = ConfigDict(
+    extra='forbid', frozen=True, alias_generator=lambda name: name.replace('_', '-'), populate_by_name=True
+)
 
 
-def _key(name: str) -> str:
-    return name.replace('_', '-')
-
-
-class _Settings(BaseModel):
-    model_config = ConfigDict(extra='forbid', frozen=True, alias_generator=_key, populate_by_name=True)
-
-
-class ProjectSource(_Settings):
+class ProjectSource(GitSource):
     """A git repository that a project has skills from: one `[[tool.pydantic-ai-skills.git]]`."""
 
-    url: str
-    """Its address; a local path is taken from the project's folder."""
-
-    ref: str | None = None
-    """A branch, a tag or a full commit; the default branch when not given."""
-
-    path: str = ''
-    """The folder in it to look for skills in; it may be a skill itself."""
-
-    prefix: str = ''
-    """What the names of its skills begin with here."""
-
-    trusted: bool = False
-    """Whether you vouch for it, so that its scripts may run outside a sandbox."""
-
-    token_env: str | None = None
-    """An environment variable that holds a token for it."""
-
-    ssh_key_file: str | None = None
-    """The private key for an `ssh` address."""
+    model_config = _IN_TOML
 
     into: str | None = None
     """A folder of the project to keep its files in, besides the cache."""
 
     allow: tuple[Literal['file', 'http'], ...] = ()
-    """Ways to reach it that are not allowed by default."""
+    """Protocols that are not allowed by default."""
+
+    @classmethod
+    def parse(cls, address: str) -> ProjectSource:
+        """The source that `URL`, `URL@ref` or the address of a folder on a code host means.
+
+        Raises:
+            SkillValidationError: It is none of them.
+        """
+        url, ref, path = split_address(address)
+        return cls(url=url, ref=ref, path=path)
 
     def fields(self) -> dict[str, Any]:
-        """What the file has to say about it."""
+        """Its settings as the file has them."""
         return self.model_dump(mode='json', by_alias=True, exclude_defaults=True)
-
-    def named(self, registry: SkillRegistry) -> SkillRegistry:
-        """Its registry, with the names that its skills have here."""
-        return registry.prefixed(self.prefix) if self.prefix else registry
 
     @property
     def is_local(self) -> bool:
         """Whether the address is a path on this machine."""
-        return not _SCHEME.match(self.url) and not _SCP.match(self.url)
+        return is_local_path(self.url)
 
     def __str__(self) -> str:
         return f'{self.url}{f"@{self.ref}" if self.ref else ""}{f" ({self.path})" if self.path else ""}'
 
 
-class ProjectSettings(_Settings):
+class ProjectSettings(BaseModel):
     """What `[tool.pydantic-ai-skills]` says."""
+
+    model_config = _IN_TOML
 
     directories: tuple[str, ...] | Literal['standard'] | None = None
     packages: tuple[str, ...] | Literal['all'] = ()
@@ -115,11 +86,7 @@ class ProjectSettings(_Settings):
 
 
 def text_of(file: Path) -> str:
-    """The text of a file, empty if it is not there.
-
-    Raises:
-        SkillValidationError: It cannot be read.
-    """
+    """The text of a file; empty if it does not exist."""
     try:
         return file.read_bytes().decode()
     except FileNotFoundError:
@@ -129,33 +96,17 @@ def text_of(file: Path) -> str:
 
 
 def read_settings(file: Path) -> ProjectSettings:
-    """What a file says about skills.
-
-    Raises:
-        SkillValidationError: The file is not TOML, or its table has something else in it than it can have.
-    """
+    """What a file says about skills."""
     table = read_table(text_of(file), label=str(file))
     try:
         return ProjectSettings.model_validate(table or {})
     except ValidationError as error:
-        wrong: dict[str, list[str]] = {}
-        for each in error.errors():
-            # Of the ways a value can be right, only the messages are told, not what they are called: `tuple[str, ...]`.
-            place = '.'.join(str(part) for part in each['loc'] if '[' not in str(part))
-            model = ProjectSettings if len(each['loc']) == 1 else ProjectSource
-            known = f'is not a setting; there are {", ".join(map(_key, model.model_fields))}'
-            message = known if each['type'] == 'extra_forbidden' else each['msg'].replace('valid tuple', 'list')
-            wrong.setdefault(place, []).append(message)
-        told = '; '.join(f'{place!r}: {" or ".join(messages)}' for place, messages in wrong.items())
-        raise SkillValidationError(f'{file}: in [tool.{TABLE}], {told}.') from None
+        misfit = describe_misfit(error, ProjectSettings, ProjectSource)
+        raise SkillValidationError(f'{file}: in [tool.{TABLE}], {misfit}.') from None
 
 
 def read_table(text: str, *, label: str = 'pyproject.toml') -> dict[str, Any] | None:
-    """The table, or `None` if the file has none.
-
-    Raises:
-        SkillValidationError: The file is not TOML, or the table is not a table.
-    """
+    """The table, or `None` if the file has none."""
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -170,21 +121,12 @@ def read_table(text: str, *, label: str = 'pyproject.toml') -> dict[str, Any] | 
     return cast('dict[str, Any] | None', table)
 
 
-def source_block(fields: Mapping[str, Any]) -> str:
-    """A source as the file has it."""
-    lines = [f'{key} = {_value(value)}' for key, value in fields.items()]
-    return '\n'.join((f'[[tool.{TABLE}.{SOURCES}]]', *lines, ''))
-
-
-def add_source(text: str, fields: Mapping[str, Any], *, label: str = 'pyproject.toml') -> str:
-    """The text with one more source at its end.
-
-    Raises:
-        SkillValidationError: It cannot be added like that; the message has the lines to add by hand.
-    """
+def add_source(text: str, fields: Mapping[str, Any]) -> str:
+    """The text with one more source at its end. If it cannot be added, the error has the lines to add by hand."""
     expected = tomllib.loads(text)
     table = expected.setdefault('tool', {}).setdefault(TABLE, {})
-    block = source_block(fields)
+    lines = [f'{key} = {_value(value)}' for key, value in fields.items()]
+    block = '\n'.join((f'[[tool.{TABLE}.{SOURCES}]]', *lines, ''))
     newline = '\r\n' if '\r\n' in text else '\n'
     before = text.rstrip()
     edited = f'{before}{newline * 2 if before else ""}{block.replace(chr(10), newline)}'
@@ -192,35 +134,30 @@ def add_source(text: str, fields: Mapping[str, Any], *, label: str = 'pyproject.
     if isinstance(sources, list):
         cast('list[Any]', sources).append(dict(fields))
     if not _is(edited, expected):
-        raise SkillValidationError(f'{label} cannot be edited here. Add this to it by hand:\n\n{block}')
+        raise SkillValidationError(f'pyproject.toml cannot be edited here. Add this to it by hand:\n\n{block}')
     return edited
 
 
-def remove_source(text: str, index: int, *, label: str = 'pyproject.toml') -> str:
-    """The text without one of its sources.
-
-    Raises:
-        SkillValidationError: It cannot be removed like that.
-    """
+def remove_source(text: str, index: int) -> str:
+    """The text without one of its sources."""
     expected = tomllib.loads(text)
     sources = expected['tool'][TABLE][SOURCES]
-    failure = f'{label} cannot be edited here. Remove the source {sources[index].get("url")!r} from it by hand.'
-    del sources[index]
+    url = sources.pop(index).get('url')
     if not sources:
         del expected['tool'][TABLE][SOURCES]
     lines = text.splitlines(keepends=True)
     for start, line in enumerate(lines):
-        # What looks like a heading may be part of a text, so the result decides which one is meant.
+        # What looks like a heading may be part of a string, so the result decides.
         if _HEADING.match(line.rstrip('\r\n')):
             edited = _without_block(lines, start)
             if _is(edited, expected):
                 return edited
-    raise SkillValidationError(failure)
+    raise SkillValidationError(f'pyproject.toml cannot be edited here. Remove the source {url!r} from it by hand.')
 
 
 def _without_block(lines: list[str], start: int) -> str:
     end = next((n for n in range(start + 1, len(lines)) if _ANY_HEADING.match(lines[n])), len(lines))
-    # Comments and blank lines before the next heading belong to that.
+    # Comments and blank lines before the next heading belong to it.
     while end > start + 1 and _EMPTY.match(lines[end - 1].rstrip('\r\n')):
         end -= 1
     while start > 0 and not lines[start - 1].strip():
@@ -229,7 +166,7 @@ def _without_block(lines: list[str], start: int) -> str:
 
 
 def _is(text: str, expected: Mapping[str, Any]) -> bool:
-    """Whether a text says this, and is TOML at all."""
+    """Whether a text is TOML with this content."""
     try:
         return _without_empty(tomllib.loads(text)) == _without_empty(expected)
     except tomllib.TOMLDecodeError:
@@ -237,7 +174,7 @@ def _is(text: str, expected: Mapping[str, Any]) -> bool:
 
 
 def _without_empty(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document without our table if that is empty, since a table that only its arrays made goes with them."""
+    """The document without our table if it is empty: a table that exists only through its arrays goes with them."""
     result = copy.deepcopy(dict(document))
     tools = result.get('tool', {})
     if tools.get(TABLE) == {}:

@@ -1,4 +1,4 @@
-"""Everything that is not a local folder: sources that fetch skills, and wrappers around them."""
+"""Registries: sources that fetch skills, and wrappers around them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from .cached import CachedRegistry
     from .combined import CombinedRegistry
     from .filtered import FilteredRegistry
-    from .git.registry import GitCloneOptions, GitProgress, GitSkillsRegistry
+    from .git.progress import GitProgress
+    from .git.registry import GitCloneOptions, GitSkillsRegistry
     from .packages.registry import PackageSkillsRegistry, SkillPackage
     from .prefixed import PrefixedRegistry
     from .renamed import RenamedRegistry
@@ -36,16 +37,13 @@ __all__ = (
 __getattr__ = import_lazily(
     __name__,
     {
-        'CachedRegistry': f'{__name__}.cached',
-        'CombinedRegistry': f'{__name__}.combined',
-        'FilteredRegistry': f'{__name__}.filtered',
-        'GitCloneOptions': f'{__name__}.git',
-        'GitProgress': f'{__name__}.git',
-        'GitSkillsRegistry': f'{__name__}.git',
-        'PackageSkillsRegistry': f'{__name__}.packages',
-        'PrefixedRegistry': f'{__name__}.prefixed',
-        'RenamedRegistry': f'{__name__}.renamed',
-        'SkillPackage': f'{__name__}.packages',
-        'WrapperRegistry': f'{__name__}.wrapper',
+        '.cached': ('CachedRegistry',),
+        '.combined': ('CombinedRegistry',),
+        '.filtered': ('FilteredRegistry',),
+        '.git': ('GitCloneOptions', 'GitProgress', 'GitSkillsRegistry'),
+        '.packages': ('PackageSkillsRegistry', 'SkillPackage'),
+        '.prefixed': ('PrefixedRegistry',),
+        '.renamed': ('RenamedRegistry',),
+        '.wrapper': ('WrapperRegistry',),
     },
 )

@@ -1,4 +1,4 @@
-"""What a registry is: a source of skills that is not a local folder, and the wrappers that can be put around it."""
+"""Base class of registries: sources of skills that are not a local folder."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 
 from pydantic_ai_skills.exceptions import SkillRegistryError
-from pydantic_ai_skills.parsing.rules import problem
 from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.types.skill import FoundSkills, Skill, SkillProvenance
+from pydantic_ai_skills.types.found_skills import FoundSkills, failed
+from pydantic_ai_skills.types.provenance import SkillProvenance
+from pydantic_ai_skills.types.skill import Skill
 
 if TYPE_CHECKING:
     from .cached import CachedRegistry
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
     from .prefixed import PrefixedRegistry
     from .renamed import RenamedRegistry
 
-__all__ = ('LOCK_FILE', 'FindingRegistry', 'SkillRegistry', 'failed', 'guarded')
-
 LOCK_FILE = 'skills.lock'
+
+_CREATING_LOCKS = threading.Lock()
 
 
 class SkillRegistry(ABC):
-    """A source of skills that is not a local folder. Subclass it and say how to get them.
+    """A source of skills that is not a local folder. A subclass implements `get_skills`.
 
-    Skills with files for which it gives no `source` are a stranger's, unless the class has `trusted = True`.
+    Skills with files but without a `source` are not trusted, unless the class has `trusted = True`.
 
     ```python
     from pydantic_ai_skills import Skill, SkillRegistry, SkillsToolset
@@ -48,28 +49,29 @@ class SkillRegistry(ABC):
     """
 
     # Defaults of the class, so that a subclass need not call `super().__init__()`.
+    _lock: threading.RLock | None = None
     _found: FoundSkills | None = None
     _failures: tuple[SkillProblem, ...] = ()
 
     @abstractmethod
     def get_skills(self) -> list[Skill[Any]]:
-        """The skills it has. Called off the event loop, once, and again by `refresh()`.
+        """Return the skills. Called off the event loop, once, and again by `refresh()`.
 
-        What it raises becomes a problem: the skills it gave before are kept, and other sources still load.
+        An exception becomes a problem: the last skills are kept, and other sources still load.
         """
 
     @property
     def problems(self) -> list[SkillProblem]:
-        """What a person should know about the skills it gave last."""
+        """The problems of its last skills."""
         return list(self._failures)
 
     @property
     def latest(self) -> FoundSkills | None:
-        """What it has now, without any work: no network, no files. `None` before the first look."""
+        """What it found last, without network or files; `None` before the first call of `find`."""
         return self._found
 
     def find(self) -> FoundSkills:
-        """The skills and the problems together: fetched the first time, and as they were after that."""
+        """The skills and the problems: fetched by the first call, and kept for later ones."""
         found = self._found
         if found is None:
             with self._own_lock:
@@ -77,7 +79,7 @@ class SkillRegistry(ABC):
         return found
 
     def refresh(self) -> FoundSkills:
-        """Fetch again. What failed is a problem, and the skills from before are kept."""
+        """Fetch again. A failure becomes a problem, and the last skills are kept."""
         with self._own_lock:
             return self._ask()
 
@@ -88,7 +90,7 @@ class SkillRegistry(ABC):
     def _ask(self) -> FoundSkills:
         self._failures = ()
         try:
-            found = FoundSkills(tuple(self.get_skills()), tuple(self.problems))
+            found = self._look()
             self._note_source(found)
         except Exception as error:  # noqa: BLE001 - the border that keeps one source from hiding the others
             found = failed(self, error, self._found)
@@ -97,8 +99,11 @@ class SkillRegistry(ABC):
             self._found = found
         return self._found
 
+    def _look(self) -> FoundSkills:
+        return FoundSkills(tuple(self.get_skills()), tuple(self.problems))
+
     def _note_source(self, found: FoundSkills) -> None:
-        """Note where programs come from, where that was not said: they are a stranger's unless this is trusted."""
+        """Set the provenance of skills that bring programs and do not say where they come from."""
         trusted = getattr(self, 'trusted', False) is True
         for skill in found.skills:
             if skill.source is None and (skill.path is not None or _has_programs(skill)):
@@ -106,45 +111,45 @@ class SkillRegistry(ABC):
 
     @property
     def _own_lock(self) -> threading.RLock:
-        # `setdefault` is atomic: two threads get the same lock.
-        return vars(self).setdefault('_lock_of_registry', threading.RLock())
+        with _CREATING_LOCKS:
+            if self._lock is None:
+                self._lock = threading.RLock()
+            return self._lock
 
     # --- Wrappers -------------------------------------------------------------------------------------------------
 
     def filtered(self, predicate: Callable[[Skill[Any]], bool]) -> FilteredRegistry:
-        """A registry with those of its skills for which `predicate` is true."""
+        """A registry with only the skills for which `predicate` is true."""
         from .filtered import FilteredRegistry
 
         return FilteredRegistry(self, predicate)
 
     def prefixed(self, prefix: str) -> PrefixedRegistry:
-        """A registry with its skills under names that begin with `prefix`, such as `'acme-'`."""
+        """A registry that puts `prefix`, such as `'acme-'`, before the names of its skills."""
         from .prefixed import PrefixedRegistry
 
         return PrefixedRegistry(self, prefix)
 
     def renamed(self, mapping: Mapping[str, str]) -> RenamedRegistry:
-        """A registry with some of its skills under other names: `{new name: name it has}`, as for toolsets."""
+        """A registry that renames skills: `{new name: old name}`, as for toolsets."""
         from .renamed import RenamedRegistry
 
         return RenamedRegistry(self, mapping)
 
     def cached(self, ttl: float | timedelta | None = None) -> CachedRegistry:
-        """A registry that asks this one again only when what it gave is older than `ttl` seconds; `None`: never."""
+        """A registry that asks this one again only after `ttl` seconds; never for `None`."""
         from .cached import CachedRegistry
 
         return CachedRegistry(self, ttl=ttl)
 
     def lock(self, path: str | Path = LOCK_FILE) -> Path:
-        """Write down which commit and content each of its skills has now, for `locked=True` to hold them to.
-
-        What the file says about other sources stays.
+        """Record the commit and content of each skill, for `locked=True` to compare with. Other sources stay.
 
         Args:
             path: The lock file.
 
         Raises:
-            SkillRegistryError: Its skills cannot be fetched, or the file is there and is no lock file.
+            SkillRegistryError: The skills cannot be fetched, or the file exists and is not a lock file.
         """
         from .lockfile import write_lock
 
@@ -152,21 +157,13 @@ class SkillRegistry(ABC):
 
 
 class FindingRegistry(SkillRegistry):
-    """A registry that knows its skills and its problems together."""
-
-    @abstractmethod
-    def find(self) -> FoundSkills:
-        """The skills and the problems together."""
-
-    @abstractmethod
-    def refresh(self) -> FoundSkills:
-        """Fetch again. What failed is a problem, and the skills from before are kept."""
+    """A registry that finds its skills and its problems in one step: in `_look`, or in its own `find` and `refresh`."""
 
     def get_skills(self) -> list[Skill[Any]]:
-        """The skills it has.
+        """Return the skills.
 
         Raises:
-            SkillRegistryError: It has none because its source failed.
+            SkillRegistryError: There are none because the source failed.
         """
         found = self.find()
         failures = [problem.message for problem in found.problems if problem.code == 'source-failed']
@@ -176,25 +173,9 @@ class FindingRegistry(SkillRegistry):
 
     @property
     def problems(self) -> list[SkillProblem]:
-        """What a person should know about the skills it has."""
+        """The problems of its skills."""
         return list(self.find().problems)
 
 
 def _has_programs(skill: Skill[Any]) -> bool:
     return skill.is_listed and any(script.function is None for script in skill.scripts)
-
-
-def guarded(find: Callable[[], FoundSkills], registry: SkillRegistry, last: FoundSkills | None) -> FoundSkills:
-    """What `find` gives; where it raises, the skills from before with the problem."""
-    try:
-        return find()
-    except Exception as error:  # noqa: BLE001 - the border that keeps one source from hiding the others
-        return failed(registry, error, last)
-
-
-def failed(registry: SkillRegistry, error: Exception, last: FoundSkills | None) -> FoundSkills:
-    """The skills from before, with the problem that there are no newer ones."""
-    skills = last.skills if last else ()
-    what = str(error) if isinstance(error, SkillRegistryError) else f'It failed with {type(error).__name__}: {error}'
-    kept = f' Its {len(skills)} skills from before are kept.' if skills else ''
-    return FoundSkills(skills, (problem('source-failed', repr(registry), f'{what.rstrip(".")}.{kept}'),))

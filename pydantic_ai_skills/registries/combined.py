@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from pydantic_ai_skills.parsing.rules import problem
-from pydantic_ai_skills.types.skill import FoundSkills, Skill
+from pydantic_ai_skills.types.found_skills import FoundSkills, find_or_keep, first_of_each_name
 
-from .base import FindingRegistry, SkillRegistry, guarded
-
-__all__ = ('CombinedRegistry',)
+from .base import FindingRegistry, SkillRegistry
 
 
 class CombinedRegistry(FindingRegistry):
@@ -26,13 +22,13 @@ class CombinedRegistry(FindingRegistry):
 
     @property
     def latest(self) -> FoundSkills | None:
-        """What they have now, without any work; `None` before the first look at one of them."""
+        """What they found last, without any work; `None` until each of them was asked."""
         given = [registry.latest for registry in self.registries]
         known = [found for found in given if found is not None]
         return self._combine(known) if len(known) == len(given) else None
 
     def find(self) -> FoundSkills:
-        """What all of them have. One that fails hides no other."""
+        """What all of them have. One that fails does not hide the others."""
         return self._ask_all(lambda registry: registry.find())
 
     def refresh(self) -> FoundSkills:
@@ -43,7 +39,7 @@ class CombinedRegistry(FindingRegistry):
         last = self._combined[0] if self._combined else [None] * len(self.registries)
         return self._combine(
             [
-                guarded(lambda registry=registry: ask(registry), registry, before)
+                find_or_keep(lambda registry=registry: ask(registry), registry, before)
                 for registry, before in zip(self.registries, last, strict=True)
             ]
         )
@@ -51,17 +47,7 @@ class CombinedRegistry(FindingRegistry):
     def _combine(self, given: Sequence[FoundSkills]) -> FoundSkills:
         last = self._combined
         if last is None or any(now is not before for now, before in zip(given, last[0], strict=True)):
-            self._combined = last = (given, _merge(given))
+            skills, lost = first_of_each_name(skill for found in given for skill in found.skills)
+            problems = (problem for found in given for problem in found.problems)
+            self._combined = last = (given, FoundSkills(tuple(skills.values()), (*problems, *lost)))
         return last[1]
-
-
-def _merge(given: Sequence[FoundSkills]) -> FoundSkills:
-    skills: dict[str, Skill[Any]] = {}
-    problems = [problem for found in given for problem in found.problems]
-    for found in given:
-        for skill in found.skills:
-            first = skills.setdefault(skill.name, skill)
-            if first is not skill:
-                message = f'The skill {skill.name!r} is not used: the one in {first.path or first.uri} comes first.'
-                problems.append(problem('shadowed', skill.path or skill.uri, message))
-    return FoundSkills(tuple(skills.values()), tuple(problems))

@@ -1,6 +1,6 @@
-"""`skills.lock`: which commit and which content each fetched skill has, written down for review and held to.
+"""`skills.lock` pins the commit and content of each fetched skill.
 
-The file is TOML, sorted and with one line a skill, so that a change of a skill is a change of one line:
+The file is sorted TOML with one line per skill, so that a changed skill is a changed line:
 
 ```toml
 version = 1
@@ -27,28 +27,28 @@ from typing import Any, cast
 
 from pydantic_ai_skills.exceptions import SkillRegistryError
 from pydantic_ai_skills.filesystem.atomic import replace_file
+from pydantic_ai_skills.problems import problem
+from pydantic_ai_skills.types.found_skills import FoundSkills
+from pydantic_ai_skills.types.provenance import SkillProvenance
 from pydantic_ai_skills.types.skill import Skill
 
-from .git.address import is_commit
-
-__all__ = ('LockedSource', 'locked_source', 'prune_lock', 'quote', 'read_lock', 'write_lock')
+from .manifest import is_revision
 
 VERSION = 1
+_ADVICE = 'Review the change, then write the lock file again with `lock()`.'
 HEADER = '# What each fetched skill was when it was last reviewed. Written by `registry.lock()`; keep it in git.\n'
 
 
 @dataclass(frozen=True, kw_only=True)
 class LockedSource:
-    """One source as the lock file has it."""
+    """One source in the lock file."""
 
     kind: str
-    """What kind of source it is."""
+    """The kind of source, such as `'git'`."""
 
     url: str
-    """Its address."""
-
     ref: str | None
-    """The branch, tag or commit that was asked for; `None` for the default branch."""
+    """The branch, tag or commit that was requested; `None` for the default branch."""
 
     commit: str
     """The commit that was found."""
@@ -58,52 +58,38 @@ class LockedSource:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells it from other sources, and where it stands among them."""
+        """What identifies it, and its order in the file."""
         return (self.url, self.ref or '', self.kind)
 
     def beneath(self, path: str) -> LockedSource:
-        """The same source with those of its skills that are in a folder, or are that folder; all of them for `''`."""
+        """The same source with only the skills at or below a folder; all of them for `''`."""
         inside = {skill: content for skill, content in self.skills.items() if f'{skill}/'.startswith(f'{path}/')}
         return replace(self, skills=inside) if path else self
 
 
 def read_lock(path: Path) -> list[LockedSource]:
-    """The sources of a lock file; none if it is not there.
-
-    Raises:
-        SkillRegistryError: The file cannot be read or is no lock file.
-    """
+    """Read the sources of a lock file; none if it does not exist."""
     try:
         return _parse(tomllib.loads(path.read_text('utf-8')))
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = f'it has no {error}' if isinstance(error, KeyError) else f'{type(error).__name__}: {error}'
-        raise SkillRegistryError(
-            f'{str(path)!r} cannot be read as a lock file: {reason}. Bring it back as it was, or remove it, look at '
-            'the skills and lock them again.'
-        ) from None
+        way_out = 'Restore it, or delete it, review the skills and lock them again.'
+        raise SkillRegistryError(f'{str(path)!r} cannot be read as a lock file: {reason}. {way_out}') from None
 
 
 def locked_source(path: Path, *, kind: str, url: str, ref: str | None) -> LockedSource:
-    """What a lock file says about one source.
-
-    Raises:
-        SkillRegistryError: It says nothing about it, or cannot be read.
-    """
+    """Find one source in a lock file, which must have it."""
     for source in read_lock(path):
         if (source.kind, source.url, source.ref) == (kind, url, ref):
             return source
     wanted = url if ref is None else f'{url} at {ref!r}'
-    raise SkillRegistryError(f'{str(path)!r} does not have {wanted}. Look at its skills, then write it with `lock()`')
+    raise SkillRegistryError(f'{str(path)!r} does not have {wanted}. Review its skills, then add it with `lock()`')
 
 
 def write_lock(path: Path, skills: Iterable[Skill[Any]]) -> Path:
-    """Write down the sources of some skills; what the file says about other sources stays.
-
-    Raises:
-        SkillRegistryError: The file is there and is no lock file.
-    """
+    """Record the sources of skills; other sources in the file stay."""
     new: dict[tuple[str, str, str], LockedSource] = {}
     for skill in skills:
         source = skill.source
@@ -112,26 +98,17 @@ def write_lock(path: Path, skills: Iterable[Skill[Any]]) -> Path:
         entry = LockedSource(kind=source.kind, url=source.url, ref=source.ref, commit=source.commit, skills={})
         entry = new.setdefault(entry.key, entry)
         cast(dict[str, str], entry.skills)[source.path] = source.content_hash
-    sources = dict(new)
     for old in read_lock(path):
-        source = sources.setdefault(old.key, old)
+        source = new.setdefault(old.key, old)
         if source.commit == old.commit:
             # Another registry may have locked other skills of the same commit.
-            sources[old.key] = replace(source, skills={**old.skills, **source.skills})
-    _write(path, sources.values())
+            new[old.key] = replace(source, skills={**old.skills, **source.skills})
+    _write(path, new.values())
     return path
 
 
 def prune_lock(path: Path, keep: Callable[[LockedSource, str], bool]) -> None:
-    """Take out of a lock file the skills that are not to be kept.
-
-    Args:
-        path: The lock file. Without any skill left, it is removed.
-        keep: Called with a source and the folder of a skill in it.
-
-    Raises:
-        SkillRegistryError: The file cannot be read or is no lock file.
-    """
+    """Remove skills from a lock file; `keep` gets a source and the folder of a skill. An empty file is deleted."""
     left: list[LockedSource] = []
     for source in read_lock(path):
         skills = {skill: content for skill, content in source.skills.items() if keep(source, skill)}
@@ -141,6 +118,39 @@ def prune_lock(path: Path, keep: Callable[[LockedSource, str], bool]) -> None:
         _write(path, left)
     else:
         path.unlink(missing_ok=True)
+
+
+def hold_to_lock(found: FoundSkills, lock: LockedSource, *, place: str, moved: str | None) -> FoundSkills:
+    """Keep only the skills that a lock pins, and report every difference at `place`.
+
+    `moved` is the revision the ref has now, if that is not the locked one.
+    """
+    good: list[Skill[Any]] = []
+    messages: list[str] = []
+    if moved is not None:
+        ref = lock.ref or 'The default branch'
+        change = f'{ref} is {moved[:12]} now; it was {lock.commit[:12]} when it was locked, which is used'
+        messages.append(f'{change}. {_ADVICE}')
+    gone = set(lock.skills)
+    for skill in found.skills:
+        assert skill.source is not None
+        gone.discard(skill.source.path)
+        if skill.source.content_hash is not None and lock.skills.get(skill.source.path) == skill.source.content_hash:
+            good.append(skill)
+        else:
+            messages.append(_difference(skill.name, skill.source, lock))
+    messages += [f'The skill in {path!r} is in the lock file but no longer exists. {_ADVICE}' for path in sorted(gone)]
+    problems = (problem('lock-mismatch', place, message) for message in messages)
+    return FoundSkills(tuple(good), (*found.problems, *problems))
+
+
+def _difference(name: str, source: SkillProvenance, lock: LockedSource) -> str:
+    where = f'The skill {name!r} in {source.path!r}'
+    if source.content_hash is None:
+        advice = 'Move the changes elsewhere; what is removed here is fetched again.'
+        return f'{where} has files that were edited or added here, so it is skipped. {advice}'
+    what = 'has changed since it was locked' if source.path in lock.skills else 'is not in the lock file'
+    return f'{where} {what}, so it is skipped. {_ADVICE}'
 
 
 def _write(path: Path, sources: Iterable[LockedSource]) -> None:
@@ -157,8 +167,8 @@ def _parse(document: dict[str, Any]) -> list[LockedSource]:
 def _parse_source(source: dict[str, Any]) -> LockedSource:
     kind, url, commit, ref = str(source['kind']), str(source['url']), str(source['commit']), source.get('ref')
     if not isinstance(ref, str | None):
-        raise TypeError(f'a ref is {ref!r}, which is no text')
-    if kind == 'git' and not is_commit(commit):
+        raise TypeError(f'a ref is {ref!r}, which is not a string')
+    if kind == 'git' and not is_revision(commit):
         raise ValueError(f'{commit!r} is not a full commit')
     skills = {str(path): str(content) for path, content in source['skills'].items()}
     return LockedSource(kind=kind, url=url, ref=ref, commit=commit, skills=skills)
@@ -172,6 +182,6 @@ def _section(source: LockedSource) -> str:
 
 
 def quote(text: str) -> str:
-    """A text as TOML has it."""
-    # A JSON string is a TOML string, but for DEL, which JSON leaves as it is.
+    """Quote a text for TOML."""
+    # A JSON string is a TOML string, except that JSON does not escape DEL.
     return json.dumps(text, ensure_ascii=False).replace('\x7f', '\\u007f')

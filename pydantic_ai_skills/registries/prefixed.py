@@ -1,21 +1,19 @@
-"""A registry's skills under names of their own."""
+"""A registry that puts a prefix before the names of its skills."""
 
 from __future__ import annotations
 
-from pydantic_ai_skills.types.skill import FoundSkills
+from pydantic_ai_skills.types.found_skills import FoundSkills
 
 from .base import SkillRegistry
 from .renamed import rename_all
 from .wrapper import WrapperRegistry
 
-__all__ = ('PrefixedRegistry',)
-
 
 class PrefixedRegistry(WrapperRegistry):
-    """The skills of a registry under names that begin with a prefix."""
+    """The skills of a registry, with a prefix before their names."""
 
     def __init__(self, wrapped: SkillRegistry, prefix: str) -> None:
-        """Remember the registry and the prefix, which ends with the hyphen that belongs before the name."""
+        """Remember the registry and the prefix, including the hyphen at its end."""
         super().__init__(wrapped)
         self.prefix = prefix
 
@@ -23,5 +21,5 @@ class PrefixedRegistry(WrapperRegistry):
         return f'{self.wrapped!r}.prefixed({self.prefix!r})'
 
     def change(self, found: FoundSkills) -> FoundSkills:
-        """Give the skills their new names."""
+        """Rename the skills."""
         return rename_all(found, lambda skill: self.prefix + skill.name)

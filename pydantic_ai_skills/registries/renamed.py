@@ -1,4 +1,4 @@
-"""A registry's skills under other names."""
+"""A registry that renames skills."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic_ai_skills.exceptions import SkillValidationError
-from pydantic_ai_skills.parsing.rules import problem
-from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.types.skill import FoundSkills, Skill
+from pydantic_ai_skills.problems import SkillProblem, problem
+from pydantic_ai_skills.types.found_skills import FoundSkills, first_of_each_name
+from pydantic_ai_skills.types.skill import Skill
 
 from .base import SkillRegistry
 from .wrapper import WrapperRegistry
-
-__all__ = ('RenamedRegistry', 'rename_all')
 
 
 class RenamedRegistry(WrapperRegistry):
@@ -24,8 +22,8 @@ class RenamedRegistry(WrapperRegistry):
 
         Args:
             wrapped: The registry.
-            mapping: New names and the names they replace. A pair that is the other way round is understood if only
-                one of its names is the name of a skill.
+            mapping: New names and the names they replace. A reversed pair is understood if only one of its names is
+                that of a skill.
         """
         super().__init__(wrapped)
         self.mapping = dict(mapping)
@@ -34,10 +32,10 @@ class RenamedRegistry(WrapperRegistry):
         return f'{self.wrapped!r}.renamed({self.mapping!r})'
 
     def change(self, found: FoundSkills) -> FoundSkills:
-        """Give the skills their new names; a pair that names no skill is a problem."""
+        """Rename the skills; a pair that names no skill is a problem."""
         known = {skill.name for skill in found.skills}
         new_names: dict[str, str] = {}
-        strangers: list[SkillProblem] = []
+        unknown: list[SkillProblem] = []
         for new, old in self.mapping.items():
             if old in known:
                 new_names[old] = new
@@ -45,26 +43,20 @@ class RenamedRegistry(WrapperRegistry):
                 new_names[new] = old
             else:
                 message = f'There is no skill {old!r} to rename to {new!r}.'
-                strangers.append(problem('rename-unknown', repr(self), message))
+                unknown.append(problem('rename-unknown', repr(self), message))
         renamed = rename_all(found, lambda skill: new_names.get(skill.name, skill.name))
-        return FoundSkills(renamed.skills, (*renamed.problems, *strangers))
+        return FoundSkills(renamed.skills, (*renamed.problems, *unknown))
 
 
 def rename_all(found: FoundSkills, new_name: Callable[[Skill[Any]], str]) -> FoundSkills:
-    """The skills under new names. A name that breaks the rules, or that is taken, costs the skill, not the others."""
-    skills: dict[str, Skill[Any]] = {}
+    """Rename all skills. A name that is invalid or taken drops that skill only."""
+    renamed: list[Skill[Any]] = []
     problems = list(found.problems)
     for skill in found.skills:
         name = new_name(skill)
-        place = skill.path or skill.uri
         try:
-            renamed = skill if name == skill.name else skill.renamed(name)
+            renamed.append(skill if name == skill.name else skill.renamed(name))
         except SkillValidationError as error:
-            problems.append(problem('name-unusable', place, str(error)))
-            continue
-        if renamed.name in skills:
-            message = f'The skill {skill.name!r} is not used: another one is called {renamed.name!r} already.'
-            problems.append(problem('shadowed', place, message))
-        else:
-            skills[renamed.name] = renamed
-    return FoundSkills(tuple(skills.values()), tuple(problems))
+            problems.append(problem('name-unusable', skill.path or skill.uri, str(error)))
+    skills, lost = first_of_each_name(renamed)
+    return FoundSkills(tuple(skills.values()), (*problems, *lost))

@@ -1,14 +1,14 @@
-"""The cache of fetched content: key, check, lock, check again, build beside, rename into place, record last.
+"""Cache of fetched content: look up, lock, look again, build beside, rename into place.
 
 ```
-<cache>/git-v1/entries/<key of url and selection>/<commit>/manifest.json, <repository>/…
-                                                 /<commit>.use       locked by users; its time is the last use
-                                                 /refs.json          which commit each ref was
-<cache>/git-v1/tmp/<unique>/                     what is being built; <unique>.lock is held by who builds it
-<cache>/git-v1/locks/<key>                       held by who fetches
+<cache>/<kind>-v1/entries/<hash of url and selection>/<revision>/manifest.json, <source name>/…
+                                                     /<revision>.use   locked by readers; its time is the last use
+                                                     /refs.json        which revisions each ref had
+<cache>/<kind>-v1/tmp/<unique>/                      under construction; the builder holds <unique>.lock
+<cache>/<kind>-v1/locks/<hash>                       held while fetching
 ```
 
-An entry is there whole or not at all, whoever is killed whenever. One that was damaged is seen and built again.
+An entry is complete or absent, even if a process is killed. A damaged entry is detected and rebuilt.
 """
 
 from __future__ import annotations
@@ -23,64 +23,54 @@ import uuid
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import StringConstraints, TypeAdapter
+from pydantic import TypeAdapter
 
 from pydantic_ai_skills.exceptions import SkillRegistryError
+from pydantic_ai_skills.filesystem.atomic import replace_file
 from pydantic_ai_skills.filesystem.locks import LockFile, only_one
-from pydantic_ai_skills.filesystem.user_dirs import default_cache_dir
 
-from .git.address import is_commit
-from .git.manifest import FileSink, Manifest, blob_hash
-
-__all__ = ('Entry', 'SourceStore', 'default_cache_dir', 'prune')
+from .manifest import FileSink, Manifest, is_revision
 
 MAX_CACHE_BYTES = 1024**3
-"""How much the cache may hold before the entries not used for longest go."""
+"""Size of the cache above which the least recently used entries are removed."""
 
-KEPT_COMMITS = 3
-"""How many commits of one source are kept."""
+KEPT_REVISIONS = 3
+"""How many revisions of one source are kept."""
 
 RECENT_SECONDS = 3600
-"""What was used or begun so short a time ago is never removed."""
+"""Entries used, and builds started, less than this ago are never removed."""
 
-
-_Commit = Annotated[str, StringConstraints(pattern='^(?:[0-9a-f]{40}|[0-9a-f]{64})$')]
-_REFS = TypeAdapter(dict[str, list[_Commit]])
+_REFS = TypeAdapter(dict[str, list[str]])
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The files of one commit, whole and checked."""
+    """The files of one revision, complete and checked."""
 
     root: Path
-    """The folder that stands for the repository's root."""
+    """The folder that stands for the root of the source."""
 
     manifest: Manifest
-    """What is in it."""
-
     use: LockFile | None = None
     """Keeps others from removing it."""
 
 
 class SourceStore:
-    """The part of the cache that one source has."""
+    """One source's part of the cache."""
 
-    def __init__(self, cache_dir: Path, *, url: str, selection: str, name: str, shared: bool = False) -> None:
-        """Remember where; nothing is read or written yet.
+    def __init__(
+        self, cache_dir: Path, *, kind: str, url: str, selection: str, name: str, shared: bool = False
+    ) -> None:
+        """Identify a source by kind, URL and selection of files; nothing is read or written yet.
 
-        Args:
-            cache_dir: The cache.
-            url: The address of the source.
-            selection: Which of its files are wanted.
-            name: What to call the folder that stands for its root.
-            shared: Whether other users may read what is there, as far as the umask lets them.
+        The folder that stands for its root is called `name`. If `shared`, other users may read the entries, as far as
+        the umask allows.
         """
         self.url = url
         self.selection = selection
         self.name = name
-        self.home = cache_dir / 'git-v1'
+        self.home = cache_dir / f'{kind}-v1'
         key = hashlib.sha256(f'{url}\0{selection}'.encode('utf-8', 'surrogateescape')).hexdigest()[:32]
         self.folder = self.home / 'entries' / key
         self._lock_path = self.home / 'locks' / key
@@ -88,18 +78,18 @@ class SourceStore:
 
     # --- Entries --------------------------------------------------------------------------------------------------
 
-    def open(self, commit: str, *, thorough: bool = False) -> Entry | None:
-        """The entry of a commit, if it is there and whole. It stays there for as long as it is used."""
-        folder = self.folder / commit
+    def open(self, revision: str, *, thorough: bool = False) -> Entry | None:
+        """Open the entry of a revision if it is there and complete. It is not removed while it is in use."""
+        folder = self.folder / revision
         if not folder.is_dir():
             return None
-        use = LockFile(self.folder / f'{commit}.use')
-        # Whoever holds it alone is about to remove the entry.
+        use = LockFile(self.folder / f'{revision}.use')
+        # A process that holds it exclusively is about to remove the entry.
         if not use.acquire(shared=True):
             return None
         manifest = Manifest.read(folder)
         root = folder / self.name
-        if manifest is None or (manifest.url, manifest.commit) != (self.url, commit):
+        if manifest is None or (manifest.url, manifest.commit) != (self.url, revision):
             return None
         if not manifest.is_whole(root, thorough=thorough):
             return None
@@ -108,55 +98,49 @@ class SourceStore:
         return Entry(root, manifest, use)
 
     def ensure(
-        self, commit: str, build: Callable[[FileSink, Path], list[str]], *, patience: float, thorough: bool = False
+        self, revision: str, build: Callable[[FileSink, Path], list[str]], *, patience: float, thorough: bool = False
     ) -> Entry:
-        """The entry of a commit, built if it is not there or not whole.
+        """Open the entry of a revision; build it if it is missing or damaged.
 
-        Args:
-            commit: The commit.
-            build: Fetches the files into the sink and returns what it left out. It may use the folder it is given.
-            patience: How long to wait for another process that does the same.
-            thorough: Whether to read every file of an entry that is there.
+        `build` fetches the files into the sink, with the given folder as scratch space, and returns the paths it
+        skipped. `patience` is how many seconds to wait for another process that builds the same entry.
         """
-        entry = self.open(commit, thorough=thorough)
-        if entry is not None:
+        if entry := self.open(revision, thorough=thorough):
             return entry
         self.folder.mkdir(parents=True, exist_ok=True, mode=self._mode)
-        for folder in (self._lock_path.parent, self.home / 'tmp'):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with only_one(self._lock_path, patience=patience):
-            entry = self.open(commit, thorough=thorough)
-            if entry is not None:
+            if entry := self.open(revision, thorough=thorough):
                 return entry
             with self.workspace() as work:
                 new = work / 'entry'
                 (new / self.name).mkdir(parents=True)
-                (work / 'git').mkdir()
+                (work / 'scratch').mkdir()
                 sink = FileSink(new / self.name)
-                left_out = build(sink, work / 'git')
-                manifest = sink.manifest(url=self.url, commit=commit, selection=self.selection, left_out=left_out)
+                left_out = build(sink, work / 'scratch')
+                manifest = sink.manifest(url=self.url, commit=revision, selection=self.selection, left_out=left_out)
                 manifest.write(new)
-                entry = self._put(commit, new, work / 'damaged', thorough=thorough)
+                entry = self._put(revision, new, work / 'damaged', thorough=thorough)
         prune(self.home)
         return entry
 
-    def _put(self, commit: str, new: Path, aside: Path, *, thorough: bool) -> Entry:
-        """Put a new entry into its place. Another process may have been quicker, and is as right."""
-        place = self.folder / commit
-        entry = self.open(commit, thorough=thorough)
+    def _put(self, revision: str, new: Path, aside: Path, *, thorough: bool) -> Entry:
+        """Move a new entry into place, unless another process did so first: its entry is just as good."""
+        place = self.folder / revision
+        entry = self.open(revision, thorough=thorough)
         if entry is None:
             with contextlib.suppress(FileNotFoundError):
                 os.rename(place, aside)
             with contextlib.suppress(OSError):
                 os.rename(new, place)
-            entry = self.open(commit)
+            entry = self.open(revision)
         if entry is None:
             raise SkillRegistryError(f'{str(place)!r} cannot be written')
         return entry
 
     @contextlib.contextmanager
     def workspace(self) -> Generator[Path]:
-        """A new folder to work in, gone afterwards."""
+        """A new folder to work in, removed afterwards."""
         folder = self.home / 'tmp' / uuid.uuid4().hex
         folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = LockFile(folder.with_suffix('.lock'))
@@ -165,79 +149,71 @@ class SourceStore:
             folder.mkdir(mode=0o700)
             yield folder
         finally:
-            _remove(folder)
+            shutil.rmtree(folder, ignore_errors=True)
             with contextlib.suppress(OSError):
                 lock.path.unlink()
             lock.release()
 
     def blobs(self) -> Callable[[str], bytes | None]:
-        """A function that gives a blob of an entry of this source, if one has it unharmed."""
-        places: dict[str, Path] = {}
-        for commit in self.commits():
-            manifest = Manifest.read(self.folder / commit)
-            if manifest is None:
-                continue
-            for path, file in manifest.files.items():
-                places.setdefault(file.blob, self.folder / commit / self.name / path)
+        """A function that returns the content of a blob from any entry of this source that has it undamaged."""
+        places: dict[str, tuple[Path, str]] = {}
+        for revision in self.revisions():
+            manifest = Manifest.read(self.folder / revision)
+            for path, file in manifest.files.items() if manifest else ():
+                places.setdefault(file.blob, (self.folder / revision / self.name / path, file.digest))
 
         def read(blob: str) -> bytes | None:
             try:
-                data = places[blob].read_bytes()
+                path, digest = places[blob]
+                data = path.read_bytes()
             except (KeyError, OSError):
                 return None
-            return data if blob_hash(data, blob) == blob else None
+            return data if hashlib.sha256(data).hexdigest() == digest else None
 
         return read
 
-    def commits(self) -> list[str]:
-        """The commits there are entries for, the one used last first."""
+    def revisions(self) -> list[str]:
+        """The revisions that have entries, the most recently used first."""
         return [path.name for _, path in sorted(_entries(self.folder), reverse=True)]
 
     # --- Refs -----------------------------------------------------------------------------------------------------
 
     def recall(self, ref: str | None) -> list[str]:
-        """The commits a ref was when the server was asked, the last one first."""
+        """The revisions a ref had when the server was asked, the latest first."""
         return self._refs().get(ref or '', [])
 
-    def remember(self, ref: str | None, commit: str) -> None:
-        """Note which commit a ref is. Where that cannot be written, it is asked for again next time."""
+    def remember(self, ref: str | None, revision: str) -> None:
+        """Record the revision a ref has now. If that cannot be written, the server is asked again next time."""
         refs = self._refs()
         last = refs.get(ref or '', [])
-        if last[:1] != [commit]:
-            refs[ref or ''] = [commit, *(other for other in last if other != commit)][:KEPT_COMMITS]
-            beside = self.folder / f'refs.{uuid.uuid4().hex}'
+        if last[:1] != [revision]:
+            refs[ref or ''] = [revision, *(other for other in last if other != revision)][:KEPT_REVISIONS]
             with contextlib.suppress(OSError):
-                beside.write_text(json.dumps(refs), 'utf-8')
-                os.replace(beside, self.folder / 'refs.json')
+                replace_file(self.folder / 'refs.json', json.dumps(refs).encode())
 
     def _refs(self) -> dict[str, list[str]]:
         try:
-            return _REFS.validate_json((self.folder / 'refs.json').read_bytes())
+            refs = _REFS.validate_json((self.folder / 'refs.json').read_bytes())
         except (OSError, ValueError):
             return {}
+        return {ref: list(filter(is_revision, revisions)) for ref, revisions in refs.items()}
 
 
 # --- Pruning ------------------------------------------------------------------------------------------------------
 
 
-def prune(home: Path, *, max_bytes: int = MAX_CACHE_BYTES, kept_commits: int = KEPT_COMMITS) -> None:
-    """Remove what killed processes left, commits that newer ones replaced, and the rest by age if it is too much.
+def prune(home: Path, *, max_bytes: int = MAX_CACHE_BYTES, kept_revisions: int = KEPT_REVISIONS) -> None:
+    """Remove what killed processes left and superseded revisions; then, if the rest is too large, the oldest entries.
 
-    What is in use, or was a short time ago, stays.
+    Whatever is in use, or was recently, stays.
     """
-    with contextlib.suppress(OSError):
-        for lock in list((home / 'tmp').glob('*.lock')):
-            _remove_locked(lock, lock.with_suffix(''), home)
-        for folder in (home / 'tmp').iterdir():
-            # What was being removed when its remover was killed.
-            if not folder.with_suffix('.lock').exists() and time.time() - _time_of(folder) > RECENT_SECONDS:
-                _remove(folder)
+    _prune_workspaces(home)
     known: list[tuple[float, Path]] = []
     with contextlib.suppress(OSError):
         for source in (home / 'entries').iterdir():
             entries = sorted(_entries(source), reverse=True)
-            known += entries[:kept_commits]
-            for used, entry in entries[kept_commits:]:
+            known += entries[:kept_revisions]
+            for used, entry in entries[kept_revisions:]:
                 _remove_entry(entry, used, home)
     total = 0
     for used, entry in sorted(known, reverse=True):
@@ -247,11 +223,21 @@ def prune(home: Path, *, max_bytes: int = MAX_CACHE_BYTES, kept_commits: int = K
             _remove_entry(entry, used, home)
 
 
+def _prune_workspaces(home: Path) -> None:
+    with contextlib.suppress(OSError):
+        for lock in list((home / 'tmp').glob('*.lock')):
+            _remove_locked(lock, lock.with_suffix(''), home)
+        for folder in (home / 'tmp').iterdir():
+            # A process was killed while it removed this folder.
+            if not folder.with_suffix('.lock').exists() and time.time() - _time_of(folder) > RECENT_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 def _entries(source: Path) -> Iterator[tuple[float, Path]]:
-    """The entries of a source and when each was used last."""
+    """The entries of a source, each with the time of its last use."""
     with contextlib.suppress(OSError):
         for path in source.iterdir():
-            if is_commit(path.name):
+            if is_revision(path.name):
                 yield _time_of(path.with_name(f'{path.name}.use')) or _time_of(path), path
 
 
@@ -268,18 +254,14 @@ def _remove_entry(entry: Path, used: float, home: Path) -> None:
 
 
 def _remove_locked(lock_path: Path, folder: Path, home: Path) -> None:
-    """Remove what a lock stands for, unless somebody holds it."""
+    """Remove the folder a lock protects, unless somebody holds the lock."""
     lock = LockFile(lock_path)
     if lock.acquire():
-        # Gone at once for others, then in peace.
+        # The rename makes it disappear for others in one step.
         aside = home / 'tmp' / uuid.uuid4().hex
         with contextlib.suppress(OSError):
             os.rename(folder, aside)
         with contextlib.suppress(OSError):
             lock_path.unlink()
-        _remove(aside)
+        shutil.rmtree(aside, ignore_errors=True)
     lock.release()
-
-
-def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from pydantic_ai_skills.types.skill import FoundSkills
+from pydantic_ai_skills.types.found_skills import FoundSkills, find_or_keep
 
-from .base import FindingRegistry, SkillRegistry, guarded
-
-__all__ = ('WrapperRegistry',)
+from .base import FindingRegistry, SkillRegistry
 
 
 class WrapperRegistry(FindingRegistry):
-    """A registry that changes what another one gives. The other one's skills stay as they are."""
+    """A registry that changes what another one finds. The skills of the other one stay as they are."""
 
     def __init__(self, wrapped: SkillRegistry) -> None:
         """Remember the registry to wrap."""
@@ -21,11 +19,11 @@ class WrapperRegistry(FindingRegistry):
 
     @abstractmethod
     def change(self, found: FoundSkills) -> FoundSkills:
-        """What this registry makes of what the other one found."""
+        """Change what the other registry found."""
 
     @property
     def latest(self) -> FoundSkills | None:
-        """What it has now, without any work."""
+        """What it found last, without any work."""
         found = self.wrapped.latest
         return None if found is None else self._change(found)
 
@@ -40,7 +38,7 @@ class WrapperRegistry(FindingRegistry):
     def _change(self, found: FoundSkills) -> FoundSkills:
         last = self._changed
         if last is None or last[0] is not found:
-            # The result is kept beside what it was made of, so that nothing changed gives the same object again.
-            result = guarded(lambda: self.change(found), self, None if last is None else last[1])
+            # Kept with its origin, so that an unchanged origin gives the same object again.
+            result = find_or_keep(lambda: self.change(found), self, None if last is None else last[1])
             self._changed = last = (found, result)
         return last[1]

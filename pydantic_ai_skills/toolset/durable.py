@@ -1,4 +1,4 @@
-"""What durable engines need: work that is recorded as a step, and care with what does not reach a step."""
+"""Records work as a step of a durable engine."""
 
 from __future__ import annotations
 
@@ -8,25 +8,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed, UserError
-from pydantic_ai.tools import RunContext
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
 
 from pydantic_ai_skills.exceptions import SkillError
-
-__all__ = ('as_step', 'carried', 'check_may_read', 'may_read')
 
 T = TypeVar('T')
 
 
 async def as_step(name: str, work: Callable[[], Awaitable[T]]) -> T:
-    """Do the work; in a DBOS workflow as a step, so that a workflow that is resumed does not do it again.
+    """Do the work. In a DBOS workflow it is a step, so that a resumed workflow does not do it again.
 
-    Pydantic-ai makes a durable unit of every tool call under the other engines, but under DBOS it calls the functions
-    of a toolset in the workflow's own code.
-
-    Args:
-        name: The name of the step. It is recorded, so it must stay the same from one version to the next.
-        work: Does it. What it returns is recorded, and has to be a value that can be pickled.
+    Under the other engines, pydantic-ai makes a durable unit of every tool call; under DBOS, it calls the functions of
+    a toolset in the workflow's own code. DBOS records the name of the step, which must stay the same from one version
+    to the next, and the result, which has to be picklable.
     """
     dbos = _dbos_in_workflow()
     if dbos is None:
@@ -35,36 +29,8 @@ async def as_step(name: str, work: Callable[[], Awaitable[T]]) -> T:
     return recorded.outcome()
 
 
-def carried(ctx: RunContext[Any], field: str, default: T) -> T:
-    """A field of the context; the default in a durable unit that runs elsewhere, to which the field is not carried."""
-    try:
-        return getattr(ctx, field)
-    except UserError:
-        return default
-
-
-def check_may_read() -> None:
-    """Refuse to read skills in the code of a Temporal workflow, which has no threads and must do no I/O.
-
-    Raises:
-        UserError: This is such code.
-    """
-    if not may_read():
-        raise UserError(
-            'The skills have to be read before a Temporal workflow uses them. Call `await toolset.load()` before the '
-            'worker is started, and import the module of the agent in `workflow.unsafe.imports_passed_through()`, or '
-            'the workflow gets a copy of the agent for which nothing was read.'
-        )
-
-
-def may_read() -> bool:
-    """Whether this is not the code of a Temporal workflow."""
-    workflow: Any = sys.modules.get('temporalio.workflow')
-    return workflow is None or not workflow.in_workflow()
-
-
 def _dbos_in_workflow() -> Any:
-    """DBOS, if this is the code of one of its workflows, and not of a step."""
+    """DBOS, if this is the code of one of its workflows and not of a step."""
     module: Any = sys.modules.get('dbos')
     dbos = None if module is None else module.DBOS
     return dbos if dbos is not None and dbos.workflow_id is not None and dbos.step_id is None else None
@@ -72,7 +38,7 @@ def _dbos_in_workflow() -> Any:
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class _Recorded(Generic[T]):
-    """How a step ended. What pydantic-ai expects as an exception is kept as a value, since not all can be pickled."""
+    """How a step ended. Exceptions that pydantic-ai expects are kept as values, since not all are picklable."""
 
     value: T | None = None
     raises: type[Exception] | None = None

@@ -1,4 +1,4 @@
-"""What happened with skills, as typed events for the application."""
+"""Typed events for the application: skills loaded, resources read, scripts finished."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from pydantic_ai.tools import RunContext
 from typing_extensions import TypeVar as TypeVarWithDefault
 
 from pydantic_ai_skills.execution.base import ScriptResult
-from pydantic_ai_skills.types.skill import DepsT, SkillProvenance
-
-__all__ = ('EventHandler', 'EventHandlers', 'EventT', 'ResourceRead', 'ScriptFinished', 'SkillEvent', 'SkillLoaded')
+from pydantic_ai_skills.types.provenance import SkillProvenance
+from pydantic_ai_skills.types.skill import DepsT
 
 logger = logging.getLogger('pydantic_ai_skills')
 
@@ -29,16 +28,16 @@ EventHandler: TypeAlias = Callable[[RunContext[DepsT], EventT], Awaitable[None] 
 
 @dataclass(kw_only=True, repr=False)
 class SkillEvent(CapabilityEvent, namespace='skills', abstract=True):
-    """Something was done with a skill. Subscribe to it to hear of all the events below."""
+    """Something was done with a skill: the base of the events below. Subscribe to it to get all of them."""
 
     skill_name: str
     """The skill."""
 
     version: str | None = None
-    """Its version, where its metadata tell one."""
+    """The version in its metadata, if there is one."""
 
     source: SkillProvenance | None = None
-    """Where it was fetched from, if it was; the commit is in there."""
+    """Where it was fetched from, with the commit; `None` if it was not fetched."""
 
     run_id: str | None = None
     """The agent run in which it happened."""
@@ -52,10 +51,10 @@ class SkillLoaded(SkillEvent):
     """The model was given the instructions of a skill."""
 
     bytes: int
-    """How much text it was given."""
+    """The size of the text it was given."""
 
     repeated: bool = False
-    """Whether it had them already, so that it was only told so."""
+    """Whether the model already had the instructions and was only told so."""
 
 
 @dataclass(kw_only=True, repr=False)
@@ -66,46 +65,46 @@ class ResourceRead(SkillEvent):
     """The resource."""
 
     bytes: int
-    """How much it was given: of a long text, one page."""
+    """The size of what it was given: of a long text, one page."""
 
 
 @dataclass(kw_only=True, repr=False)
 class ScriptFinished(SkillEvent):
-    """A script of a skill has ended, well or badly, or it could not be started."""
+    """A script of a skill ended, successfully or not, or could not be started."""
 
     script_name: str
     """The script."""
 
     outcome: Literal['success', 'failed', 'stopped']
-    """Whether it did what it should, failed, or was stopped because it used more than it may."""
+    """Whether it succeeded, failed, or was stopped because it exceeded a limit."""
 
     result: ScriptResult
-    """All that is known of it: output, exit code, time, files. Where there was no process, because the script is a
-    Python function or could not be started, the exit code is 0 or 1, and the output is what the model is told."""
+    """Output, exit code, duration and files. If there was no process, because the script is a Python function or could
+    not be started, the exit code is 0 or 1, and the output is what the model is told."""
 
     error: str | None = None
     """What the model is told about a script that was stopped, could not be started, or is a function that failed."""
 
 
 class EventHandlers(Generic[DepsT]):
-    """The functions of an application that want to hear of events."""
+    """The application's functions that handle events."""
 
     def __init__(self) -> None:
-        self._handlers: list[tuple[type[SkillEvent], EventHandler[DepsT, Any]]] = []
-        self._others: Sequence[EventHandlers[DepsT]] = ()
+        self.functions: list[tuple[type[SkillEvent], EventHandler[DepsT, Any]]] = []
+        self.others: Sequence[EventHandlers[DepsT]] = ()
 
     def adopt(self, others: Sequence[EventHandlers[DepsT]]) -> None:
-        """Tell these too, with the functions that are added to them later."""
-        self._others = others
+        """Also call the functions of these handlers, including those added to them later."""
+        self.others = others
 
     def add(self, event_type: type[EventT], handler: EventHandler[DepsT, EventT]) -> EventHandler[DepsT, EventT]:
-        """Call the function for each event of this type from now on; return it, as a decorator does."""
-        self._handlers.append((event_type, handler))
+        """Call the function for each event of this type from now on; return the function, as a decorator does."""
+        self.functions.append((event_type, handler))
         return handler
 
     async def tell(self, ctx: RunContext[DepsT], event: SkillEvent) -> None:
-        """Call the functions for an event, one after another. One that fails is logged and stops nothing."""
-        for event_type, handler in tuple(self._handlers):
+        """Call the functions for an event, one after another. A failure is logged and does not stop the others."""
+        for event_type, handler in tuple(self.functions):
             if not isinstance(event, event_type):
                 continue
             try:
@@ -113,9 +112,8 @@ class EventHandlers(Generic[DepsT]):
                 if inspect.isawaitable(told):
                     await told
             except Exception as failure:  # noqa: BLE001 - the border between the application's code and the run
-                message = 'A handler of %s failed'
-                log = partial(logger.error, message, type(event).__name__, exc_info=failure)
+                log = partial(logger.error, 'A handler of %s failed', type(event).__name__, exc_info=failure)
                 # A log handler reads source files for the traceback, so not on the event loop.
                 await anyio.to_thread.run_sync(log)
-        for other in self._others:
+        for other in self.others:
             await other.tell(ctx, event)

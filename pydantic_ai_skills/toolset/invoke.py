@@ -1,11 +1,9 @@
-"""Skills that a person loads by name, as in `/name arguments`: the arguments go where the instructions want them."""
+"""Fills the arguments of `/name arguments` into the instructions of a skill that a person loads."""
 
 from __future__ import annotations
 
 import re
 import shlex
-
-__all__ = ('fill_in_arguments',)
 
 _NUMBER = r'(?<![A-Z$\\])\$(\d{1,2})(?![\w]|[.,]\d)'
 _PLACES = re.compile(rf'{_NUMBER}|\$ARGUMENTS\[(\d{{1,3}})\]|\$ARGUMENTS\b')
@@ -13,15 +11,11 @@ _COUNTS_FROM_ZERO = re.compile(_NUMBER.replace(r'\d{1,2}', '0'))
 
 
 def fill_in_arguments(text: str, arguments: str) -> str:
-    """Instructions with the arguments a person gave. Where they have no place for them, they stand at the end.
+    """Fill in the arguments that a person gave. Without a place for them, they are added at the end.
 
     `$ARGUMENTS` is all that was written after the name. `$ARGUMENTS[0]` is the first argument, and so is `$0`; in a
-    text that has no `$0`, `$1` is the first. Arguments are cut as a shell does. A place for one that was not given
+    text that has no `$0`, `$1` is the first. Arguments are split as a shell does. A place for one that was not given
     stays, since it may be an amount of money.
-
-    Args:
-        text: The instructions.
-        arguments: What the person wrote after the name.
     """
     words = _words(arguments)
     first = 0 if _COUNTS_FROM_ZERO.search(text) else 1
@@ -41,7 +35,7 @@ def fill_in_arguments(text: str, arguments: str) -> str:
 
 
 def _words(arguments: str) -> list[str]:
-    """The arguments one by one; cut at blanks where quotes do not match."""
+    """Split the arguments, at blanks where quotes do not match."""
     try:
         return shlex.split(arguments)
     except ValueError:

@@ -1,53 +1,68 @@
-"""Tools whose arguments may be wrong without costing the run anything."""
+"""Makes invalid arguments and timeouts tool failures, which use up no retries of the run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import copy
-from typing import Any, cast
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
-from pydantic_ai.exceptions import ToolFailed
-from pydantic_ai.messages import ToolKind
-from pydantic_ai.tools import Tool
+from pydantic_ai.exceptions import ModelRetry, ToolFailed
+from pydantic_ai.tools import RunContext
+from pydantic_ai.toolsets import ToolsetTool
+from pydantic_ai.toolsets.abstract import SchemaValidatorProt
+from pydantic_ai.toolsets.function import FunctionToolsetTool
 
 from pydantic_ai_skills.types.functions import describe_misfit
 
-__all__ = ('forgive', 'forgiving_tool')
+ToolT = TypeVar('ToolT', bound=ToolsetTool[Any])
 
 
-def forgiving_tool(function: Callable[..., Any], name: str, *, kind: ToolKind[Any, Any]) -> Tool[Any]:
-    """A forgiving tool of a function that takes a `RunContext`, which is of this kind under whatever name."""
-    return forgive(Tool[Any](function, name=name, takes_ctx=True, tool_kind=kind))
+def with_lenient_args(tool: ToolT) -> ToolT:
+    """The same tool, but invalid arguments are a tool failure.
 
-
-def forgive(tool: Tool[Any]) -> Tool[Any]:
-    """The same tool, for which arguments that do not fit are a tool failure.
-
-    Pydantic-ai asks the model to try again when arguments do not fit, and ends the run when it fails again. A tool
-    failure tells the model the same and uses up nothing.
+    Pydantic-ai asks the model to try again when arguments are invalid, and ends the run when they are again. A tool
+    failure tells the model the same and uses up no retry.
     """
-    forgiving = copy(tool)
-    schema = forgiving.function_schema = copy(tool.function_schema)
-    schema.validator = cast(Any, _ForgivingValidator(tool.name, schema.json_schema, schema.validator))
-    return forgiving
+    return replace(tool, args_validator=_LenientValidator(tool))
 
 
-class _ForgivingValidator:
-    def __init__(self, tool: str, json_schema: dict[str, Any], inner: Any) -> None:
-        self.tool = tool
-        self.json_schema = json_schema
-        self.inner = inner
+class _LenientValidator(SchemaValidatorProt):
+    def __init__(self, tool: ToolsetTool[Any]) -> None:
+        self.tool_def = tool.tool_def
+        self.strict = tool.args_validator
 
-    def validate_json(self, given: str | bytes | bytearray, **options: Any) -> Any:
-        return self._forgive(self.inner.validate_json, given, options)
+    def validate_json(self, input: str | bytes | bytearray, **options: Any) -> Any:  # noqa: A002 - as the protocol names it
+        return self._validate(self.strict.validate_json, input, options)
 
-    def validate_python(self, given: Any, **options: Any) -> Any:
-        return self._forgive(self.inner.validate_python, given, options)
+    def validate_python(self, input: Any, **options: Any) -> Any:  # noqa: A002 - as the protocol names it
+        return self._validate(self.strict.validate_python, input, options)
 
-    def _forgive(self, validate: Callable[..., Any], given: Any, options: dict[str, Any]) -> Any:
+    def _validate(self, validate: Callable[..., Any], given: Any, options: dict[str, Any]) -> Any:
         try:
             return validate(given, **options)
         except ValidationError as misfit:
-            wrong = describe_misfit(misfit, self.json_schema)
-            raise ToolFailed(f'The arguments of {self.tool} do not fit. {wrong}') from misfit
+            wrong = describe_misfit(misfit, self.tool_def.parameters_json_schema)
+            raise ToolFailed(f'The arguments of {self.tool_def.name} do not fit. {wrong}') from misfit
+
+
+async def fail_on_timeout(call: Callable[[ToolsetTool[Any]], Awaitable[Any]], tool: ToolsetTool[Any]) -> Any:
+    """Call a tool. A timeout is a tool failure; a `ModelRetry` that the tool's function raised passes."""
+    assert isinstance(tool, FunctionToolsetTool)
+    function = tool.call_func
+    has_asked = False
+
+    async def watched(args: dict[str, Any], ctx: RunContext[Any]) -> Any:
+        nonlocal has_asked
+        try:
+            return await function(args, ctx)
+        except ModelRetry:
+            has_asked = True
+            raise
+
+    try:
+        return await call(replace(tool, call_func=watched))
+    except ModelRetry as retry:
+        if has_asked:
+            raise
+        raise ToolFailed(retry.message) from retry

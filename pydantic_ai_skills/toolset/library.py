@@ -1,33 +1,29 @@
-"""The sources of a toolset and what they have now: looked at on first use and on request, and swapped as a whole."""
+"""Loads the sources of a toolset lazily and swaps the catalog atomically."""
 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
-from collections import ChainMap
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from typing import Any, Generic
-from weakref import WeakSet
 
 import anyio.to_thread
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import RunContext
 
-from pydantic_ai_skills.catalog.merge import Catalog, Owners, load_catalog, merge
+from pydantic_ai_skills.catalog.merge import Catalog, Contents, load_catalog, merge
 from pydantic_ai_skills.directory.directory import SkillsDirectory
 from pydantic_ai_skills.directory.watch import WatchedDirectory
-from pydantic_ai_skills.execution import SkillScriptExecutor
+from pydantic_ai_skills.execution.gate import ScriptPolicy
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.registries.base import SkillRegistry
 from pydantic_ai_skills.types.skill import DepsT, Skill
 
-from .approvals import ScriptApprovals
-from .durable import check_may_read
-from .telemetry import about_problem
-from .view import View, ViewSettings, attachments
-
-__all__ = ('SkillFilter', 'SkillLibrary', 'as_directories')
+from .prompt import View, ViewSettings, attachments
+from .recording import about_problem
 
 logger = logging.getLogger('pydantic_ai_skills')
 
@@ -35,7 +31,7 @@ SkillFilter = Callable[[RunContext[DepsT], Skill[DepsT]], bool]
 """Whether a skill exists for a run."""
 
 MAX_SKILLS_FILTERED_AT_ONCE = 1_000
-"""With more than this, the event loop does not wait for `skill_filter` to be asked about each of them."""
+"""With more than this, `skill_filter` is called in a worker thread, so that the event loop need not wait."""
 
 
 class SkillLibrary(Generic[DepsT]):
@@ -48,27 +44,25 @@ class SkillLibrary(Generic[DepsT]):
         registries: Sequence[SkillRegistry],
         settings: ViewSettings,
         skill_filter: SkillFilter[DepsT] | None,
-        approvals: ScriptApprovals,
+        script_policy: ScriptPolicy | None,
         watch: bool = False,
     ) -> None:
-        """Remember the sources, which skills of them exist for a run, which of their scripts run, and how to look."""
         self._watch = watch
         self._watched: list[WatchedDirectory] | None = None
-        self.written: MutableMapping[str, Skill[DepsT]] = {}
+        self.in_python: dict[str, Skill[DepsT]] = {}
+        """The skills written in Python, by name."""
         self._find_directories = directories if callable(directories) else None
         self.directories = [] if callable(directories) else list(directories)
         self.registries = list(registries)
         self.settings = settings
         self.skill_filter = skill_filter
-        self.approvals = approvals
+        self.script_policy: ScriptPolicy | None = script_policy
         self.on_demand: str | None = None
         """The id of the capability that offers skills as deferred capabilities, if one does."""
-        self.taken_ids: set[str] = set()
-        """The ids of other capabilities beside it. No skill can have one of them as a deferred capability."""
+        self.generation = (0, 0)
+        """How many reloads there were, and how many of them included the registries."""
         self._parts: tuple[SkillLibrary[DepsT], ...] = ()
-        self.adopters: WeakSet[SkillLibrary[DepsT]] = WeakSet()
-        """Those that have adopted this one, as long as somebody uses them."""
-        self._owners = Owners()
+        self._generations = (0, 0)
         self._view: View | None = None
         self._shown_of: tuple[View, tuple[str, ...] | None] | None = None
         self._lock = threading.RLock()
@@ -79,50 +73,47 @@ class SkillLibrary(Generic[DepsT]):
     def write(self, skill: Skill[DepsT]) -> None:
         """Add a skill written in Python."""
         with self._lock:
-            self.written[skill.name] = skill
+            self.in_python[skill.name] = skill
             if self._view is not None:
                 self._show(self._merged(self._view.catalog))
 
-    def adopt(self, libraries: Sequence[SkillLibrary[DepsT]]) -> None:
-        """Have the sources of others, with what is written into them later. Each skill keeps its filter and policy."""
-        with self._lock:
-            self._parts = tuple(libraries)
-            for part in libraries:
-                part.adopters.add(self)
-            self.written = ChainMap(*(part.written for part in reversed(libraries)))
-            self._find_directories = self._directories_of_parts
-            self.registries = [registry for part in libraries for registry in part.registries]
-            self._view = None
-
-    def _directories_of_parts(self) -> list[SkillsDirectory]:
-        for part in self._parts:
-            part.find_directories()
-        return [directory for part in self._parts for directory in part.directories]
-
-    def find_directories(self) -> None:
-        """Find out which directories there are, where that takes a look at the file system. The first time only."""
-        if self._find_directories is not None:
-            self.directories, self._find_directories = self._find_directories(), None
+    def combine(self, parts: Iterable[SkillLibrary[DepsT]]) -> None:
+        """Show the skills of other libraries. Each skill keeps the filter and the policy of the library it is from."""
+        self._parts = tuple(parts)
 
     def owner_of(self, skill: Skill[Any]) -> SkillLibrary[DepsT]:
-        """The library a skill is from: one that was adopted, or this one."""
-        if not self._parts:
-            return self
-        groups = [(part.written.values(), len(part.directories), len(part.registries)) for part in self._parts]
-        return self._parts[self._owners.index(skill, self.look().catalog, groups)]
+        """The library a skill is from: one of those that were combined, or this one."""
+        return self._parts[self.look().catalog.part_of.get(skill.name, 0)] if self._parts else self
 
     # --- What there is --------------------------------------------------------------------------------------------
 
     def look(self) -> View:
-        """The view as it is; made now, with whatever reading that takes, if there is none yet."""
+        """The current view. The first call reads the sources."""
         view = self._view
         if view is None:
             with self._lock:
                 view = self._view or self._look()
-        if view.attached != attachments(self.written.values()):
+        if self._is_outdated:
+            view = self.refresh(include_registries=self._generations[1] != self._generation_of_parts[1])
+        if not self._is_current(view):
             with self._lock:
                 view = self._show(self._merged(view.catalog))
         return view
+
+    @property
+    def _generation_of_parts(self) -> tuple[int, int]:
+        return sum(part.generation[0] for part in self._parts), sum(part.generation[1] for part in self._parts)
+
+    @property
+    def _is_outdated(self) -> bool:
+        """Whether one of its parts was reloaded, so that the others have to be looked at again too."""
+        return self._generations != self._generation_of_parts and may_read()
+
+    def _is_current(self, view: View) -> bool:
+        """Whether nothing was added to the skills written in Python since, and the parts have the same catalogs."""
+        if self._parts:
+            return view.catalog.parts == self._contents_of_parts()
+        return not self.in_python or view.attached == attachments(self.in_python.values())
 
     async def load(self) -> None:
         """Make the view now, off the event loop."""
@@ -130,14 +121,14 @@ class SkillLibrary(Generic[DepsT]):
         await anyio.to_thread.run_sync(self.look)
 
     def reload(self, *, include_registries: bool = False) -> None:
-        """Look at the directories again, and at the registries if asked to; so do those that have adopted this one."""
+        """Read the directories again, and the registries if asked to. Libraries that contain this one follow."""
         with self._lock:
-            self._look(include_registries=include_registries)
-        for adopter in tuple(self.adopters):
-            adopter.reload(include_registries=include_registries)
+            self.refresh(include_registries=include_registries)
+            reloads, fetches = self.generation
+            self.generation = reloads + 1, fetches + include_registries
 
     async def reload_for_run(self) -> None:
-        """Look at the directories again, unless a look that began after this was asked for has happened meanwhile."""
+        """Read the directories again, unless another run's reload has begun since this call."""
         ticket = self._asked = next(self._tickets)
         await anyio.to_thread.run_sync(self._reload_since, ticket)
 
@@ -148,28 +139,48 @@ class SkillLibrary(Generic[DepsT]):
                 self.reload()
                 self._answered = max(asked, ticket)
 
+    def refresh(self, *, include_registries: bool) -> View:
+        """Read the sources of its parts again, or its own."""
+        with self._lock:
+            for part in self._parts:
+                part.refresh(include_registries=include_registries)
+            return self._look(include_registries=include_registries)
+
     def _look(self, *, include_registries: bool = False) -> View:
-        """Look at the sources, and make another view if that gives another catalog. The lock is held."""
+        """Read the parts or the sources, and make a new view if they have changed. The caller holds the lock."""
         last = self._view
-        self.find_directories()
-        if self._watch and self._watched is None:
-            self._watched = [WatchedDirectory(directory) for directory in self.directories]
+        if self._parts:
+            self._generations = self._generation_of_parts
+            return last if last is not None and self._is_current(last) else self._show(self._merged())
+        self._open_directories()
         catalog = load_catalog(
-            self.written.values(),
+            self.in_python.values(),
             self._watched or self.directories,
             self.registries,
             last=last.catalog if last else None,
             include_registries=include_registries,
+            list_files=not self.settings.always_all_tools,
         )
         return last if last is not None and catalog is last.catalog else self._show(catalog)
 
-    def _merged(self, catalog: Catalog) -> Catalog:
-        """The catalog with the skills written in Python as they are now."""
-        return merge(self.written.values(), catalog.directories, catalog.registries)
+    def _open_directories(self) -> None:
+        if self._find_directories is not None:
+            self.directories, self._find_directories = self._find_directories(), None
+        if self._watch and self._watched is None:
+            self._watched = [WatchedDirectory(directory) for directory in self.directories]
+
+    def _merged(self, catalog: Catalog | None = None) -> Catalog:
+        """The catalog with the current skills in Python, or with the current parts."""
+        if catalog is None or self._parts:
+            return merge(*self._contents_of_parts())
+        return merge(replace(catalog.parts[0], in_python=tuple(self.in_python.values())))
+
+    def _contents_of_parts(self) -> tuple[Contents, ...]:
+        return tuple(part.look().catalog.parts[0] for part in self._parts)
 
     def _show(self, catalog: Catalog) -> View:
-        """Make the view of a catalog and put it in place of the last one."""
-        self._view = view = self.settings.view(catalog, self.written.values())
+        """Make the view of a catalog, replace the last one with it, and log new problems."""
+        self._view = view = self.settings.view(catalog, self.in_python.values())
         problems = (*catalog.problems, *view.problems)
         for problem in problems:
             if problem not in self._logged:
@@ -180,8 +191,8 @@ class SkillLibrary(Generic[DepsT]):
     # --- What a run sees ------------------------------------------------------------------------------------------
 
     async def visible(self, ctx: RunContext[DepsT]) -> View:
-        """What the model of a run may load by itself; made off the event loop if nothing was read yet."""
-        if self._view is None:
+        """The skills that the model of a run may load by itself. What has to be read is read off the event loop."""
+        if self._view is None or self._is_outdated:
             await self.load()
         view = self.look()
         if self._has_filter and len(view.catalog.skills) > MAX_SKILLS_FILTERED_AT_ONCE:
@@ -200,28 +211,35 @@ class SkillLibrary(Generic[DepsT]):
         shown = skills if names is None else names
         return self.settings.narrow(view, tuple(name for name in shown if self.exists(skills[name], ctx)))
 
-    def listed(self, view: View) -> View:
-        """The view of the skills that are listed and loaded by this package's tools: all, unless they are on demand."""
+    def listed(self, view: View, ctx: RunContext[DepsT]) -> View:
+        """The view without the skills that pydantic-ai lists and loads as deferred capabilities."""
         if self.on_demand is None:
             return view
-        skills = view.catalog.skills.values()
-        return self.settings.narrow(view, tuple(skill.name for skill in skills if not self.is_deferred(skill)))
+        deferred = {skill.name for skill in self.deferred(view.catalog.skills.values(), ctx)}
+        return self.settings.narrow(view, tuple(name for name in view.catalog.skills if name not in deferred))
 
-    def is_deferred(self, skill: Skill[Any]) -> bool:
-        """Whether a skill is offered as a deferred capability: it may speak in the words of the system.
+    def deferred(self, skills: Iterable[Skill[Any]], ctx: RunContext[Any] | None) -> list[Skill[Any]]:
+        """The skills that a run offers as deferred capabilities, whose instructions become system instructions.
 
-        A model must be allowed to load it, and its name must not be taken by another capability, or the one it is from.
+        The model must be allowed to load them, their source must be trusted, and no other capability may have the name.
         """
-        is_free = skill.name != self.on_demand and skill.name not in self.taken_ids
-        return self.on_demand is not None and is_free and skill.is_trusted and not skill.disable_model_invocation
+        if self.on_demand is None:
+            return []
+        taken = {self.on_demand} if ctx is None else {self.on_demand, *_ids_of_capabilities(ctx)}
+        allowed = (skill for skill in skills if skill.is_trusted and not skill.disable_model_invocation)
+        return [skill for skill in allowed if skill.name not in taken]
+
+    def is_deferred(self, skill: Skill[Any], ctx: RunContext[Any]) -> bool:
+        """Whether a run offers this skill as a deferred capability."""
+        return bool(self.deferred([skill], ctx))
 
     def exists(self, skill: Skill[DepsT], ctx: RunContext[DepsT]) -> bool:
-        """Whether a skill exists for a run, whoever may load it."""
+        """Whether a skill exists for a run, even if only a person may load it."""
         skill_filter = self.owner_of(skill).skill_filter
         return skill_filter is None or skill_filter(ctx, skill)
 
     def named(self, names: Iterable[str], ctx: RunContext[DepsT]) -> list[Skill[Any]]:
-        """The skills of these names that exist for a run, whoever may load them; none if nothing was read yet."""
+        """The skills of these names that exist for a run; none if nothing was read yet."""
         catalog = self._view.catalog if self._view else None
         # Several names may mean one skill: `My_Skill` finds `my-skill`.
         found = dict.fromkeys(catalog.get(name) for name in names) if catalog else ()
@@ -236,26 +254,24 @@ class SkillLibrary(Generic[DepsT]):
         return self._shown_of[1]
 
 
-def as_directories(
-    directories: str | Path | SkillsDirectory | Sequence[str | Path | SkillsDirectory],
-    *,
-    validate: bool,
-    max_depth: int | None,
-    script_executor: SkillScriptExecutor | None,
-    disk_index: bool | str | Path,
-) -> list[SkillsDirectory]:
-    """Directories as they may be given: paths or objects, several or one."""
-    if isinstance(directories, (str, Path, SkillsDirectory)):
-        directories = [directories]
-    return [
-        directory
-        if isinstance(directory, SkillsDirectory)
-        else SkillsDirectory(
-            directory,
-            validate=validate,
-            max_depth=max_depth,
-            script_executor=script_executor,
-            disk_index=disk_index,
+def _ids_of_capabilities(ctx: RunContext[Any]) -> set[str]:
+    ids: set[str] = set()
+    if ctx.agent is not None:
+        ctx.agent.root_capability.apply(lambda capability: ids.add(capability.id) if capability.id else None)
+    return ids
+
+
+def check_may_read() -> None:
+    """Raise a `UserError` in the code of a Temporal workflow, which has no threads and must do no I/O."""
+    if not may_read():
+        raise UserError(
+            'The skills have to be read before a Temporal workflow uses them. Call `await toolset.load()` before the '
+            'worker is started, and import the module of the agent in `workflow.unsafe.imports_passed_through()`, or '
+            'the workflow gets a copy of the agent for which nothing was read.'
         )
-        for directory in directories
-    ]
+
+
+def may_read() -> bool:
+    """Whether files may be read here: not in the code of a Temporal workflow."""
+    workflow: Any = sys.modules.get('temporalio.workflow')
+    return workflow is None or not workflow.in_workflow()

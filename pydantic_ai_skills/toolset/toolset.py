@@ -4,58 +4,45 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 import anyio.to_thread
-from pydantic_ai.exceptions import ModelRetry, ToolFailed
+from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import InstructionPart, TextContent, UserContent
-from pydantic_ai.tools import RunContext, ToolDefinition
+from pydantic_ai.tools import RunContext, Tool, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool
 from pydantic_ai.toolsets.function import FunctionToolsetTool
 from typing_extensions import Unpack
 
-from pydantic_ai_skills.catalog.search import SkillRanker, SkillSearch
+from pydantic_ai_skills.catalog.search import SkillSearch
 from pydantic_ai_skills.directory.directory import SkillsDirectory
-from pydantic_ai_skills.directory.standard import Trust
 from pydantic_ai_skills.directory.watch import require_watchfiles
 from pydantic_ai_skills.exceptions import SkillError, SkillNotFoundError, SkillToolsError
-from pydantic_ai_skills.execution import ScriptPolicy, SkillScriptExecutor
+from pydantic_ai_skills.execution.gate import check_policy
 from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.registries.base import SkillRegistry
 from pydantic_ai_skills.types.functions import guarded
-from pydantic_ai_skills.types.skill import DepsT, Skill, SkillOptions, SkillWrapper
+from pydantic_ai_skills.types.skill import DepsT, Skill, SkillOptions
+from pydantic_ai_skills.types.wrapper import SkillWrapper
 
-from . import prompt as disclosure
-from .actions import SkillUse
-from .approvals import ScriptApprovals
-from .conversation import SkillsInConversation
+from .actions import SkillActions
 from .events import EventHandler, EventT
-from .history import INVOKED, messages_of
-from .lenient_args import forgiving_tool
-from .library import SkillFilter, SkillLibrary, as_directories
+from .history import DEFAULT_ID, INVOKED, SkillHistory
+from .lenient_args import fail_on_timeout, with_lenient_args
+from .library import SkillLibrary
 from .model_tools import ModelTools
-from .recording import SkillJournal
-from .view import SearchTool, View, ViewSettings
-
-__all__ = ('SkillsToolset',)
+from .options import SkillsToolsetOptions, published, with_defaults
+from .prompt import SKILLS_LIST, TOOLS, View, ViewSettings
+from .recording import Recorder
 
 DEFAULT_DIRECTORY = './skills'
-DEFAULT_CATALOG_BUDGET = 8_000
-"""Characters the instructions may take by default."""
-
-DEFAULT_ID = 'skills'
-"""Instructions of a toolset with an id stay in the cached prefix; a change of them is appended to the conversation."""
-
-AutoReload = bool | Literal['watch']
-"""Whether and how changed files are noticed before a run."""
 
 USING_TOOLS = frozenset({'read_skill_resource', 'run_skill_script'})
-"""The tools for a skill that is loaded."""
+"""The tools that need a loaded skill."""
 
 
 class SkillsToolset(FunctionToolset[DepsT]):
@@ -70,120 +57,51 @@ class SkillsToolset(FunctionToolset[DepsT]):
     ```
     """
 
-    def __init__(
-        self,
-        *,
-        skills: Sequence[Skill[DepsT]] | None = None,
-        directories: Sequence[str | Path | SkillsDirectory] | Literal['standard'] | None = None,
-        registries: Sequence[SkillRegistry] | None = None,
-        validate: bool = True,
-        max_depth: int | None = 3,
-        id: str | None = None,
-        instruction_template: str | None = None,
-        exclude_tools: Collection[str] | None = None,
-        auto_reload: AutoReload = False,
-        catalog_budget: int | None = DEFAULT_CATALOG_BUDGET,
-        disk_index: bool | str | Path = False,
-        pinned: Sequence[str] = (),
-        search_tool: SearchTool = 'auto',
-        ranker: SkillRanker | None = None,
-        skill_filter: SkillFilter[DepsT] | None = None,
-        script_executor: SkillScriptExecutor | None = None,
-        script_policy: ScriptPolicy | None = None,
-        trust: Trust | None = None,
-    ) -> None:
+    @published(SkillsToolsetOptions)
+    def __init__(self, **options: Unpack[SkillsToolsetOptions[DepsT]]) -> None:
         """Remember where the skills are; they are read on first use, or by `await toolset.load()`.
 
         Args:
-            skills: Skills written in Python. They win over all others.
-            directories: Directories of skills; a later one wins over an earlier one. `'standard'` for the places where
-                skills are by convention: see `SkillsDirectory.standard`. When no source at all is given, `./skills`.
-            registries: Other sources; an earlier one wins over a later one, and directories win over all of them.
-            validate: Whether to apply the Agent Skills rules to directories that are given as paths.
-            max_depth: How deep below such a directory to look; `None` for no limit.
-            id: What identifies the toolset within its agent; `'skills'` by default. Two on one agent need two ids.
-            instruction_template: The text around the list of skills; contains `{skills_list}`.
-            exclude_tools: Names of tools not to offer.
-            auto_reload: Whether to look for changed files in the directories before each run: `True` looks at the
-                files, `'watch'` relies on events of the file system and needs `pydantic-ai-skills[watch]`.
-            catalog_budget: How many characters the instructions may take; `None` for no limit. Where the list of skills
-                is longer, descriptions are shortened, then left out, then the list is cut and says so.
-            disk_index: Whether directories that are given as paths keep what they find on disk, so that a later process
-                reads only what has changed since: in the user's cache folder, or in this file.
-            pinned: Names of skills that are listed whole all the same.
-            search_tool: When `search_skills` is offered: `'auto'`, where the list of skills does not fit into its
-                budget, or `'always'`.
-            ranker: What finds skills for `search_skills`; a `FullTextRanker` when not given.
-            skill_filter: Called with the run's context and a skill; a skill for which it is false does not exist for
-                that run, neither in the instructions nor for any tool.
-            script_executor: What runs the scripts of directories that are given as paths; a `LocalSkillScriptExecutor`
-                when not given.
-            script_policy: Whether a script is run: `'allow'`, `'ask'` (a person approves each call), `'deny'`, or a
-                function of `(ctx, skill, script, args)` that returns one of them. When not given, everything runs but
-                scripts from registries, which run in a sandbox or if their registry is trusted.
-            trust: With `directories='standard'`, the projects whose skills are used: folders with all that is in them,
-                or a function of the project's folder. None by default.
+            **options: See `SkillsToolsetOptions`.
 
         Raises:
             ImportError: `auto_reload` is `'watch'`, and watchfiles is not installed.
-            ValueError: The template lacks `{skills_list}`, `exclude_tools` names a tool there is not, the budget is
-                negative, or `trust` is given without `directories='standard'`.
+            TypeError: An option does not exist.
+            ValueError: The template lacks `{skills_list}`, `exclude_tools` names a tool that does not exist, the budget
+                is negative, or `trust` is given without `directories='standard'`.
         """
-        if instruction_template is not None and disclosure.SKILLS_LIST not in instruction_template:
-            raise ValueError(
-                f'instruction_template must contain {disclosure.SKILLS_LIST!r}, where the list of skills goes.'
-            )
-        if catalog_budget is not None and catalog_budget < 0:
-            raise ValueError(f'catalog_budget must be 0 or more, or None for no limit, not {catalog_budget}.')
-        if trust is not None and directories != 'standard':
-            raise ValueError("trust= is for directories='standard'; SkillsDirectory.standard() has its own.")
-        if auto_reload == 'watch':
+        given = with_defaults(options)
+        toolset_id = given['id'] or DEFAULT_ID
+        super().__init__(id=toolset_id)
+        self.auto_reload = given['auto_reload']
+        if self.auto_reload == 'watch':
             require_watchfiles()
-        super().__init__(id=id or DEFAULT_ID)
-        self.auto_reload = auto_reload
-        options: dict[str, Any] = {'validate': validate, 'max_depth': max_depth, 'script_executor': script_executor}
-        options['disk_index'] = disk_index
-        if directories is None and skills is None and registries is None:
-            directories = _default_directories()
+        if given['script_policy'] is not None:
+            check_policy(given['script_policy'])
         self.library = SkillLibrary[DepsT](
-            directories=partial(SkillsDirectory.standard, trust=trust, **options)
-            if directories == 'standard'
-            else as_directories(directories or (), **options),
-            registries=registries or (),
-            settings=ViewSettings(
-                template=instruction_template,
-                budget=catalog_budget,
-                pinned=tuple(pinned),
-                search_tool=search_tool,
-                tools=_offered(exclude_tools or ()),
-                always_all_tools=bool(auto_reload),
-            ),
-            watch=auto_reload == 'watch',
-            skill_filter=skill_filter,
-            approvals=ScriptApprovals(script_policy),
+            directories=_directories(given),
+            registries=given['registries'] or (),
+            settings=_view_settings(given),
+            watch=self.auto_reload == 'watch',
+            skill_filter=given['skill_filter'],
+            script_policy=given['script_policy'],
         )
-        """Where the skills come from, and what there is of them now."""
-        self.conversation = SkillsInConversation[DepsT](self.library, id or DEFAULT_ID, disclosure.TOOLS)
-        """Which skills a run has loaded."""
-        self.journal = SkillJournal[DepsT](id or DEFAULT_ID)
-        """What is told of loads, reads and runs, and who is told."""
-        self.use = SkillUse[DepsT](self.library, self.conversation, self.journal)
-        """Where every load, read and run passes."""
-        self._search = SkillSearch(ranker)
-        self._model_tools = ModelTools[DepsT](
-            id or DEFAULT_ID,
-            library=self.library,
-            conversation=self.conversation,
-            use=self.use,
-            search=self._search,
-        )
+        """Loads the sources lazily and swaps the catalog atomically."""
+        self.history = SkillHistory[DepsT](self.library, toolset_id, TOOLS)
+        """Tells from the messages of a run which skills are loaded."""
+        self.recorder = Recorder[DepsT](toolset_id)
+        """Records loads, reads and runs as spans, logs and events."""
+        self.actions = SkillActions[DepsT](self.library, self.history, self.recorder)
+        """Single entry point for loading, reading and running."""
+        self._search = SkillSearch(given['ranker'])
+        self._model_tools = ModelTools[DepsT](self.actions, self._search)
         self._prepared: dict[tuple[frozenset[str], int], dict[str, ToolsetTool[DepsT]]] = {}
-        kinds = self.conversation.history.kinds
-        for skill in skills or ():
+        for skill in given['skills'] or ():
             self._write(skill)
-        for name in disclosure.TOOLS:
+        for name in TOOLS:
             if name in self.library.settings.tools:
-                self.add_tool(forgiving_tool(getattr(self._model_tools, name), name, kind=kinds[name]))
+                function = getattr(self._model_tools, name)
+                self.add_tool(Tool(function, name=name, takes_ctx=True, tool_kind=self.history.kinds[name]))
 
     # --- What there is --------------------------------------------------------------------------------------------
 
@@ -194,29 +112,28 @@ class SkillsToolset(FunctionToolset[DepsT]):
 
     @property
     def problems(self) -> list[SkillProblem]:
-        """What a person should know about the skills that were found, those that were left out, and their sources."""
+        """Problems with skills, including those that were left out, and with their sources."""
         view = self.library.look()
-        listed = (skill.files.problems for skill in view.catalog.skills.values() if skill.is_listed)
-        of_files = (problem for problems in listed for problem in problems)
-        of_tools = self.use.typed.problems(view.catalog.skills)
-        return [*view.catalog.problems, *view.problems, *of_files, *of_tools]
+        skills = view.catalog.skills
+        of_files = (problem for skill in skills.values() if skill.is_listed for problem in skill.files.problems)
+        return [*view.catalog.problems, *view.problems, *of_files, *self.actions.typed.problems(skills)]
 
     def get_skill(self, name: str) -> Skill[DepsT]:
         """The skill of this name.
 
         Raises:
-            SkillNotFoundError: There is none.
+            SkillNotFoundError: No skill has this name. The message lists the closest names.
         """
         catalog = self.library.look().catalog
         return catalog.find(name, partial(self._model_tools.close_to, catalog))
 
     def search(self, query: str, limit: int = 10) -> list[Skill[DepsT]]:
-        """Find skills by words, as `search_skills` does for the model: the best ones first.
+        """Find skills by words, as `search_skills` does for the model, the best ones first.
 
-        The index is made at the first search. Call it in a worker thread where an event loop must not wait.
+        The first search builds the index. In async code, call it in a worker thread.
 
         Args:
-            query: Words, in any form; a skill of that very name comes first.
+            query: Words, in any form; a skill of exactly that name comes first.
             limit: How many skills to return at most.
 
         Raises:
@@ -231,64 +148,64 @@ class SkillsToolset(FunctionToolset[DepsT]):
         return list((await self.library.visible(ctx)).catalog.skills.values())
 
     def loaded_skills(self, ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
-        """The skills that a run has loaded, as far as the model can still read them."""
-        return self.conversation.loaded(ctx)
+        """The loaded skills of a run whose instructions the model can still read."""
+        return self.history.loaded(ctx)
 
     @property
     def invocable_skills(self) -> dict[str, Skill[DepsT]]:
-        """The skills that a person may load by `invoke`, by name."""
+        """The skills that a person may load with `invoke`, by name."""
         return {name: skill for name, skill in self.skills.items() if skill.user_invocable}
 
     async def invoke(self, name: str, arguments: str = '') -> list[UserContent]:
-        """Load a skill for a person, who wrote `/name arguments`.
+        """Load a skill for a person who typed `/name arguments`.
 
-        The prompt goes to the agent: `await agent.run(await toolset.invoke('release-notes', 'v1.2'))`.
+        Pass the prompt to the agent: `await agent.run(await toolset.invoke('release-notes', 'v1.2'))`.
 
         Args:
             name: The name of the skill.
-            arguments: What was written after it. It takes the place of `$ARGUMENTS`, `$0`, `$1` … in the instructions.
+            arguments: The text after the name. It replaces `$ARGUMENTS`, `$0`, `$1` … in the instructions.
 
         Returns:
-            The prompt to send. With it, the skill is loaded: its tools are there, and its files can be read and run.
+            The prompt to send. It loads the skill: the run has its tools, and can read and run its files.
 
         Raises:
-            SkillNotFoundError: There is no such skill, or it is not for people to load.
+            SkillNotFoundError: No skill has this name, or people may not load it.
             SkillError: Its instructions cannot be read, or its `tools.py` cannot be imported.
         """
         await self.load()
         skill = await anyio.to_thread.run_sync(self.get_skill, name.removeprefix('/'))
         if not skill.user_invocable:
             raise SkillNotFoundError(f'The skill {skill.name!r} is not for people to load.')
-        text = await self.use.render(skill, arguments=arguments)
+        text = await self.actions.render(skill, arguments=arguments)
         mark = {INVOKED: {'skill': skill.name, 'toolset': self.id}}
         return [f'/{skill.name} {arguments}'.strip(), TextContent(text, metadata=mark)]
 
     async def load(self, *, tools: bool = False) -> None:
-        """Read the skills now, off the event loop, so that nothing has to be read when a run begins.
+        """Read the skills now, off the event loop, so that the first run does not have to.
 
         Args:
-            tools: Whether to make the typed tools of all skills too, which imports their `tools.py`. Then a resumed
-                conversation finds the tools of its skills ready.
+            tools: Whether to make the typed tools of all skills too, which imports their `tools.py`, so that they are
+                ready for resumed conversations.
         """
         await self.library.load()
         if tools:
             for skill in self.library.look().catalog.skills.values():
-                with suppress(SkillToolsError):  # it is in the log
-                    await self.use.typed.of(skill)
+                with suppress(SkillToolsError):  # already logged
+                    await self.actions.typed.of(skill)
 
     def on(self, event_type: type[EventT], /) -> Callable[[EventHandler[DepsT, EventT]], EventHandler[DepsT, EventT]]:
         """Decorator: call the function, sync or async, with the run's context and each event of this type.
 
         Args:
-            event_type: `SkillLoaded`, `ResourceRead` or `ScriptFinished`; `SkillEvent` for all of them.
+            event_type: `SkillLoaded`, `ResourceRead` or `ScriptFinished`, or `SkillEvent` for all of them.
         """
-        return partial(self.journal.handlers.add, event_type)
+        return partial(self.recorder.handlers.add, event_type)
 
     def reload(self, *, include_registries: bool = False) -> None:
-        """Look at the directories again, and at the registries if asked to. Skills added by the decorator stay.
+        """Read the directories again, and the registries if asked to. Skills written in Python stay.
 
         Args:
-            include_registries: Whether to ask the registries again.
+            include_registries: Whether to fetch from the registries again.
         """
         self.library.reload(include_registries=include_registries)
 
@@ -330,7 +247,7 @@ class SkillsToolset(FunctionToolset[DepsT]):
         return wrapper
 
     def _write(self, skill: Skill[DepsT]) -> None:
-        if skill.name in self.library.written:
+        if skill.name in self.library.in_python:
             warnings.warn(
                 f'The skill {skill.name!r} is defined twice; the later one is used.', UserWarning, stacklevel=3
             )
@@ -339,95 +256,132 @@ class SkillsToolset(FunctionToolset[DepsT]):
     # --- For pydantic-ai ------------------------------------------------------------------------------------------
 
     async def for_run(self, ctx: RunContext[DepsT]) -> AbstractToolset[DepsT]:
-        """With `auto_reload`, pick up what has changed in the directories before the run begins."""
+        """With `auto_reload`, pick up changes in the directories before the run starts."""
         if self.auto_reload:
             await self.library.reload_for_run()
         return self
 
     async def get_instructions(self, ctx: RunContext[DepsT]) -> InstructionPart | list[InstructionPart] | None:  # pyright: ignore[reportIncompatibleMethodOverride] - one part, as AbstractToolset allows
-        """The part that lists the skills, `None` without skills; and what `@toolset.instructions` added, if any."""
-        part = self.library.listed(await self.library.visible(ctx)).instructions
-        if part is not None and (text := self.conversation.as_seen(part.content, ctx)) != part.content:
-            part = replace(part, content=text)
+        """The part that lists the skills, if there are any, and what `@toolset.instructions` added."""
+        part = self.library.listed(await self.library.visible(ctx), ctx).instructions
+        if part is not None and ctx.tools:
+            part = replace(part, content=self.history.with_tool_names(part.content, ctx))
         added = list(await super().get_instructions(ctx) or ())
-        messages = messages_of(ctx) if self.conversation.tells_of_lost else None
-        if messages is not None and (lost := self.conversation.lost(ctx, messages)):
-            added.append(InstructionPart(lost, name='lost', on_change='append'))
+        if ctx.messages:
+            self.history.note_loaded(ctx)
+            if self.history.tells_of_lost and (lost := self.history.lost(ctx, ctx.messages)):
+                added.append(InstructionPart(lost, name='lost', on_change='append'))
         return part if not added else [part, *added] if part else added
 
     async def get_tools(self, ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
-        """The tools that can do something with the skills there are, and those of the skills that are loaded."""
+        """The tools that the visible skills need, and the typed tools of the loaded skills."""
         view = await self.library.visible(ctx)
-        # What is deferred, or was invoked by a person, is read and run with the same tools as the rest.
-        using = view.tools | (self.library.look().tools if self.conversation.loaded(ctx) else frozenset[str]())
-        names = self.library.listed(view).tools | (using & USING_TOOLS)
-        return await self._own_tools(names, ctx) | await self._tools_of_skills(view, ctx)
+        loaded = self.loaded_skills(ctx)
+        # Deferred skills, and those that a person invoked, are read and run with the same tools as the others.
+        using = view.tools | (self.library.look().tools if loaded else frozenset[str]())
+        names = self.library.listed(view, ctx).tools | (using & USING_TOOLS)
+        return await self._own_tools(names, ctx) | await self._tools_of_skills(view, loaded, ctx)
 
     async def _own_tools(self, names: frozenset[str], ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
-        if len(self.tools) > len(self.library.settings.tools):
-            # A developer has added tools, which pydantic-ai prepares anew for each request.
-            unused = self.library.settings.tools - names
-            return {name: tool for name, tool in (await super().get_tools(ctx)).items() if name not in unused}
+        own = self.library.settings.tools
+        if len(self.tools) > len(own):
+            # A developer has added tools, which pydantic-ai prepares for each request.
+            tools = await super().get_tools(ctx)
+            return {
+                name: with_lenient_args(tool) if name in own else tool
+                for name, tool in tools.items()
+                if name in names or name not in own
+            }
         key = names, ctx.max_retries
         if key not in self._prepared:
-            # With the toolset's id, which pydantic-ai would otherwise put into a copy of each for each request.
+            # With the toolset's id, or pydantic-ai would copy each definition for each request to add it.
             definitions = (
                 replace(self.tools[name].tool_def, toolset_id=self.id) for name in self.tools if name in names
             )
             self._prepared[key] = {tool.name: self.tool_for_tool_def(tool, ctx=ctx) for tool in definitions}
         return self._prepared[key]
 
-    async def _tools_of_skills(self, view: View, ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
-        skills = self.loaded_skills(ctx)
+    async def _tools_of_skills(
+        self, view: View, loaded: Iterable[Skill[DepsT]], ctx: RunContext[DepsT]
+    ) -> dict[str, ToolsetTool[DepsT]]:
         tools: dict[str, ToolsetTool[Any]] = {}
         if self.library.on_demand:
-            deferred = filter(self.library.is_deferred, view.catalog.skills.values())
-            tools = await self.use.typed.deferred(deferred, ctx, loaded=ctx.loaded_capability_ids)
-            skills = [skill for skill in skills if not self.library.is_deferred(skill)]
-        tools |= await self.use.typed.offered(skills, ctx)
+            deferred = self.library.deferred(view.catalog.skills.values(), ctx)
+            tools = await self.actions.typed.deferred(deferred, ctx, loaded=ctx.loaded_capability_ids)
+            loaded = [skill for skill in loaded if not self.library.is_deferred(skill, ctx)]
+        tools |= await self.actions.typed.offered(loaded, ctx)
         return {
-            name: replace(tool, toolset=self, tool_def=replace(tool.tool_def, toolset_id=self.id))
+            name: with_lenient_args(replace(tool, toolset=self, tool_def=replace(tool.tool_def, toolset_id=self.id)))
             for name, tool in tools.items()
         }
 
     def tool_for_tool_def(
         self, tool_def: ToolDefinition, *, ctx: RunContext[DepsT], original_name: str | None = None
     ) -> FunctionToolsetTool[DepsT]:
-        """The tool to call for a definition that was made elsewhere, as durable engines do."""
-        made = self.use.typed.owner(original_name or tool_def.name)
-        if made is None:
-            return super().tool_for_tool_def(tool_def, ctx=ctx, original_name=original_name)
-        return replace(made.toolset.tool_for_tool_def(tool_def, ctx=ctx, original_name=original_name), toolset=self)
+        """The tool for a definition that was made elsewhere, as in durable engines."""
+        name = original_name or tool_def.name
+        made = self.actions.typed.owner(name)
+        if made is not None:
+            tool = made.toolset.tool_for_tool_def(tool_def, ctx=ctx, original_name=original_name)
+            return with_lenient_args(replace(tool, toolset=self))
+        tool = super().tool_for_tool_def(tool_def, ctx=ctx, original_name=original_name)
+        return with_lenient_args(tool) if name in self.library.settings.tools else tool
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]
     ) -> Any:
-        """Call a tool; what goes wrong with a skill is a tool failure the model can act on, not the end of the run."""
-        call = super().call_tool(name, tool_args, ctx, tool)
+        """Call a tool. An error of a skill is a tool failure that the model can act on, not the end of the run."""
         try:
-            if name not in self.tools:  # one of a skill, which may be gone from the skill meanwhile
-                return await guarded(call, what=f'tool {name!r}', error=ToolFailed)
-            return await call
+            call = partial(super().call_tool, name, tool_args, ctx)
+            if name in self.library.settings.tools:
+                return await call(tool)
+            if name in self.tools:
+                return await fail_on_timeout(call, tool)
+            # A tool of a skill; the skill may have lost it meanwhile.
+            return await guarded(fail_on_timeout(call, tool), what=f'tool {name!r}', error=ToolFailed)
         except SkillError as error:
-            raise ToolFailed(self.conversation.as_seen(str(error), ctx)) from error
-        except ModelRetry as retry:
-            # Pydantic-ai asks for another try when the time is up (`from None`), and then ends the run.
-            if isinstance(retry.__context__, TimeoutError) and retry.__suppress_context__ and not retry.__cause__:
-                raise ToolFailed(retry.message) from retry
-            raise
+            raise ToolFailed(self.history.with_tool_names(str(error), ctx)) from error
 
 
-def _offered(excluded: Collection[str]) -> frozenset[str]:
-    unknown = set(excluded) - set(disclosure.TOOLS)
+def _view_settings(options: dict[str, Any]) -> ViewSettings:
+    template, budget = options['instruction_template'], options['catalog_budget']
+    if template is not None and SKILLS_LIST not in template:
+        raise ValueError(f'instruction_template must contain {SKILLS_LIST!r}, where the list of skills goes.')
+    if budget is not None and budget < 0:
+        raise ValueError(f'catalog_budget must be 0 or more, or None for no limit, not {budget}.')
+    excluded: set[str] = set(options['exclude_tools'] or ())
+    unknown = excluded - set(TOOLS)
     if unknown:
-        raise ValueError(f'exclude_tools names {sorted(unknown)}; the tools are {list(disclosure.TOOLS)}.')
+        raise ValueError(f'exclude_tools names {sorted(unknown)}; the tools are {list(TOOLS)}.')
     if 'load_skill' in excluded:
         warnings.warn('Without load_skill the model sees skills that it cannot use.', UserWarning, stacklevel=3)
-    return frozenset(disclosure.TOOLS) - set(excluded)
+    return ViewSettings(
+        template=template,
+        budget=budget,
+        pinned=tuple(options['pinned']),
+        search_tool=options['search_tool'],
+        tools=frozenset(TOOLS) - excluded,
+        always_all_tools=bool(options['auto_reload']),
+    )
 
 
-def _default_directories() -> list[str]:
+def _directories(options: dict[str, Any]) -> list[SkillsDirectory] | Callable[[], list[SkillsDirectory]]:
+    """The directories, or a function that finds them if that takes a look at the file system."""
+    given = options['directories']
+    settings = {name: options[name] for name in ('validate', 'max_depth', 'script_executor', 'disk_index')}
+    if given == 'standard':
+        return partial(SkillsDirectory.standard, trust=options['trust'], **settings)
+    if options['trust'] is not None:
+        raise ValueError("trust= is for directories='standard'; SkillsDirectory.standard() has its own.")
+    if (given, options['skills'], options['registries']) == (None, None, None):
+        given = _default_directory()
+    if isinstance(given, (str, Path, SkillsDirectory)):
+        given = [given]
+    return [each if isinstance(each, SkillsDirectory) else SkillsDirectory(each, **settings) for each in given or ()]
+
+
+def _default_directory() -> str:
     if not os.path.isdir(DEFAULT_DIRECTORY):
         message = f'There is no {DEFAULT_DIRECTORY}. Say where the skills are: skills=, directories= or registries=.'
-        warnings.warn(message, UserWarning, stacklevel=3)
-    return [DEFAULT_DIRECTORY]
+        warnings.warn(message, UserWarning, stacklevel=4)
+    return DEFAULT_DIRECTORY

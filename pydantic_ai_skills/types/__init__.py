@@ -1,17 +1,15 @@
 """What a skill is: its header, resources, scripts and tools as values, wherever they come from."""
 
-from .items import SkillFiles, SkillResource, SkillScript
-from .skill import (
-    DepsT,
-    FoundSkills,
-    Skill,
-    SkillOptions,
-    SkillProblem,
-    SkillProvenance,
-    SkillWrapper,
-    header_options,
-    normalize_skill_name,
-)
+from pydantic_ai_skills.parsing.skill_names import normalize_skill_name
+from pydantic_ai_skills.problems import SkillProblem
+
+from .found_skills import FoundSkills
+from .functions import DepsT
+from .provenance import SkillProvenance
+from .resource import SkillResource
+from .script import SkillScript
+from .skill import Skill, SkillFiles, SkillOptions
+from .wrapper import SkillWrapper
 
 __all__ = (
     'DepsT',
@@ -24,6 +22,5 @@ __all__ = (
     'SkillResource',
     'SkillScript',
     'SkillWrapper',
-    'header_options',
     'normalize_skill_name',
 )

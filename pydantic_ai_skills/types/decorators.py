@@ -1,4 +1,4 @@
-"""Functions as typed tools: their options, the decorators of a skill, and the marks for `tools.py` and for classes."""
+"""Decorators: `@skill.tool` for typed tools; marks for the functions of a `tools.py` and the methods of a class."""
 
 from __future__ import annotations
 
@@ -10,20 +10,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_ai.tools import ArgsValidatorFunc, DocstringFormat, RunContext, Tool, ToolPrepareFunc
 from typing_extensions import Unpack
 
-from .functions import DepsT
-
-__all__ = (
-    'FunctionMarkOptions',
-    'Mark',
-    'PlainToolDecorator',
-    'ToolDecorator',
-    'ToolOptions',
-    'make_tool',
-    'mark_of',
-    'resource',
-    'script',
-    'tool',
-)
+from .functions import DepsT, FunctionMarkOptions
 
 P = ParamSpec('P')
 R = TypeVar('R')
@@ -33,76 +20,33 @@ _MARK = '__skill_mark__'
 
 
 class ToolOptions(TypedDict, total=False):
-    """How a function is offered as a tool; what each means is told by `pydantic_ai.Tool`."""
+    """How a function is offered as a tool: options of `pydantic_ai.Tool`, which explains each of them.
+
+    `name` is what the skill calls the tool; the model sees it behind the skill's name.
+    """
 
     name: str | None
-    """What the skill calls it; the function's name when not given. The model sees it behind the skill's name."""
-
     description: str | None
-    """What it does; the function's docstring when not given."""
-
     max_retries: int | None
-    """How often the model may try again when the function raises `ModelRetry`."""
-
     prepare: ToolPrepareFunc[Any] | None
-    """Changes or leaves out the tool before each request."""
-
     args_validator: ArgsValidatorFunc[Any, ...] | None
-    """Checks arguments beyond their types."""
-
     docstring_format: DocstringFormat
-    """How parameters are described in the docstring."""
-
     require_parameter_descriptions: bool
-    """Whether a parameter without a description is an error."""
-
     schema_generator: type[GenerateJsonSchema]
-    """What makes the JSON schema of the arguments."""
-
     strict: bool | None
-    """Whether the provider holds the model to the schema."""
-
     sequential: bool
-    """Whether no other tool runs at the same time."""
-
     requires_approval: bool
-    """Whether a person approves each call."""
-
     metadata: dict[str, Any] | None
-    """Anything else, not for the model."""
-
     timeout: float | None
-    """Seconds after which a call is given up."""
-
     include_return_schema: bool | None
-    """Whether the model is told the type of the result."""
-
-
-class FunctionMarkOptions(TypedDict, total=False):
-    """How a method is offered as a resource or a script."""
-
-    name: str | None
-    """What the model calls it; the method's name when not given."""
-
-    description: str | None
-    """What it does; the method's docstring when not given."""
-
-    docstring_format: DocstringFormat
-    """How parameters are described in the docstring."""
-
-    schema_generator: type[GenerateJsonSchema]
-    """What makes the JSON schema of the arguments."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What a marked function is to a skill."""
+    """What a marked function is to its skill, and how it is offered."""
 
     kind: Literal['tool', 'resource', 'script']
-    """What it is."""
-
     options: dict[str, Any]
-    """How it is offered."""
 
 
 def mark_of(function: object) -> Mark | None:
@@ -112,7 +56,7 @@ def mark_of(function: object) -> Mark | None:
 
 
 def make_tool(function: Callable[..., Any], options: ToolOptions, *, takes_ctx: bool | None = None) -> Tool[Any]:
-    """The tool that a function is under these options."""
+    """Make a function a tool."""
     return Tool[Any](function, takes_ctx=takes_ctx, **options)
 
 
@@ -147,7 +91,7 @@ def resource(function: Any = None, /, **options: Unpack[FunctionMarkOptions]) ->
 
     Args:
         function: The method.
-        **options: `name`, `description`, `docstring_format` and `schema_generator`.
+        **options: The fields of `FunctionOptions`.
     """
     return _mark('resource', function, options)
 
@@ -165,7 +109,7 @@ def script(function: Any = None, /, **options: Unpack[FunctionMarkOptions]) -> A
 
     Args:
         function: The method.
-        **options: `name`, `description`, `docstring_format` and `schema_generator`.
+        **options: The fields of `FunctionOptions`.
     """
     return _mark('script', function, options)
 
@@ -180,10 +124,9 @@ def _mark(kind: Literal['tool', 'resource', 'script'], function: Any, options: A
 
 @dataclass(frozen=True)
 class ToolDecorator(Generic[DepsT]):
-    """Adds a function that takes a `RunContext` to a skill as a typed tool, used bare or with options."""
+    """Adds a function that takes a `RunContext` to a skill as a typed tool; used bare or with `ToolOptions`."""
 
     add: Callable[[Tool[Any]], None]
-    """What takes the tool in."""
 
     @overload
     def __call__(
@@ -196,21 +139,14 @@ class ToolDecorator(Generic[DepsT]):
     ) -> Callable[[Callable[Concatenate[RunContext[DepsT], P], R]], Callable[Concatenate[RunContext[DepsT], P], R]]: ...
 
     def __call__(self, function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
-        """Add `function`, or remember the options for the function that follows.
-
-        Args:
-            function: The function, sync or async.
-            **options: The fields of `ToolOptions`.
-        """
         return _adding(self.add, function, options, takes_ctx=True)
 
 
 @dataclass(frozen=True)
 class PlainToolDecorator:
-    """Adds a function that takes no `RunContext` to a skill as a typed tool, used bare or with options."""
+    """Adds a function that takes no `RunContext` to a skill as a typed tool; used bare or with `ToolOptions`."""
 
     add: Callable[[Tool[Any]], None]
-    """What takes the tool in."""
 
     @overload
     def __call__(self, function: Callable[P, R], /) -> Callable[P, R]: ...
@@ -219,12 +155,6 @@ class PlainToolDecorator:
     def __call__(self, /, **options: Unpack[ToolOptions]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
     def __call__(self, function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
-        """Add `function`, or remember the options for the function that follows.
-
-        Args:
-            function: The function, sync or async.
-            **options: The fields of `ToolOptions`.
-        """
         return _adding(self.add, function, options, takes_ctx=False)
 
 

@@ -1,4 +1,4 @@
-"""Python functions as resources and scripts: their schemas, their decorator, and calls with a model's arguments."""
+"""Python functions as resources and scripts: schemas, the decorator, and calls with the model's arguments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
 
 import anyio.to_thread
 from pydantic import ValidationError
@@ -23,20 +23,10 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.tools import DocstringFormat, GenerateToolJsonSchema, RunContext, Tool
 from typing_extensions import TypeVar as TypeVarWithDefault
-from typing_extensions import deprecated
+from typing_extensions import Unpack, deprecated
 
 from pydantic_ai_skills.exceptions import SkillError
 from pydantic_ai_skills.execution.arguments import as_mapping
-
-__all__ = (
-    'DepsT',
-    'FunctionDecorator',
-    'FunctionOptions',
-    'FunctionSchema',
-    'call_function',
-    'describe_misfit',
-    'guarded',
-)
 
 logger = logging.getLogger('pydantic_ai_skills')
 
@@ -47,9 +37,9 @@ P = ParamSpec('P')
 R = TypeVar('R')
 
 MAX_ITEMS = 1000
-"""How many items of an iterator that a function returns are told."""
+"""How many items of a returned iterator are sent to the model."""
 
-_FRAMEWORK_ERRORS = (
+FRAMEWORK_ERRORS = (
     ApprovalRequired,
     CallDeferred,
     ModelRetry,
@@ -59,14 +49,11 @@ _FRAMEWORK_ERRORS = (
     UsageLimitExceeded,
     UserError,
 )
-"""What a function raises to speak to pydantic-ai or to this package; everything else is its own failure.
-
-Other errors of agents and models come from an agent that the function has asked itself.
-"""
+"""Exceptions raised on purpose, for pydantic-ai or this package; any other is a failure of the function."""
 
 
 class FunctionSchema(Protocol):
-    """What a function takes, as `pydantic_ai.Tool(function).function_schema` tells it."""
+    """What a function takes: the public part of `pydantic_ai.Tool(function).function_schema`."""
 
     description: str | None
     """The function's docstring, without its parameters."""
@@ -81,7 +68,7 @@ class FunctionSchema(Protocol):
     """Checks arguments and turns them into the types the function declares."""
 
     async def call(self, args_dict: dict[str, Any], ctx: RunContext[Any]) -> Any:
-        """Call the function with checked arguments, in a thread when it is not async."""
+        """Call the function with validated arguments, in a thread when it is not async."""
         ...
 
 
@@ -96,7 +83,7 @@ class FunctionOptions:
     """What it does; the function's docstring when not given."""
 
     takes_ctx: bool | None = None
-    """Whether its first argument is a `RunContext`; found out from the signature when not given."""
+    """Whether its first argument is a `RunContext`; read from the signature when not given."""
 
     docstring_format: DocstringFormat = 'auto'
     """How parameters are described in the docstring."""
@@ -115,13 +102,22 @@ class FunctionOptions:
         return cast(FunctionSchema, tool.function_schema)
 
 
+class FunctionMarkOptions(TypedDict, total=False):
+    """The fields of `FunctionOptions` as keyword arguments."""
+
+    name: str | None
+    description: str | None
+    takes_ctx: bool | None
+    docstring_format: DocstringFormat
+    schema_generator: type[GenerateJsonSchema]
+
+
 class FunctionDecorator(Generic[DepsT]):
     """Adds a function to a skill, used bare (`@skill.script`) or with options (`@skill.script(name='…')`)."""
 
     def __init__(
         self, add: Callable[[Callable[..., Any], FunctionOptions], None], options: FunctionOptions | None = None
     ) -> None:
-        """Remember what takes the function in, and how it is offered."""
         self._add = add
         self._options = options or FunctionOptions()
 
@@ -130,8 +126,8 @@ class FunctionDecorator(Generic[DepsT]):
         self, function: Callable[Concatenate[RunContext[DepsT], P], R], /
     ) -> Callable[Concatenate[RunContext[DepsT], P], R]: ...
 
-    # A plain function of any signature is welcome, so one with a `RunContext` of the wrong type would pass as such.
-    # This overload catches it: a type checker reports that it is deprecated and that its result has no type.
+    # The next overload takes functions of any signature, so this one has to catch a `RunContext` of the wrong type: a
+    # type checker reports that it is deprecated and that its result has no type.
     @overload
     @deprecated('The function takes a RunContext of other dependencies than this skill has.')
     def __call__(  # pyright: ignore[reportUnknownParameterType] - on purpose
@@ -142,24 +138,9 @@ class FunctionDecorator(Generic[DepsT]):
     def __call__(self, function: Callable[P, R], /) -> Callable[P, R]: ...
 
     @overload
-    def __call__(
-        self,
-        /,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        takes_ctx: bool | None = None,
-        docstring_format: DocstringFormat = 'auto',
-        schema_generator: type[GenerateJsonSchema] = GenerateToolJsonSchema,
-    ) -> FunctionDecorator[DepsT]: ...
+    def __call__(self, /, **options: Unpack[FunctionMarkOptions]) -> FunctionDecorator[DepsT]: ...
 
-    def __call__(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-        """Add `function`, or remember the options for the function that follows.
-
-        Args:
-            function: The function to add, sync or async, with or without a `RunContext` as its first argument.
-            **options: The fields of `FunctionOptions`.
-        """
+    def __call__(self, function: Callable[..., Any] | None = None, /, **options: Unpack[FunctionMarkOptions]) -> Any:
         if function is None:
             return FunctionDecorator[DepsT](self._add, FunctionOptions(**options))
         self._add(function, self._options)
@@ -169,12 +150,7 @@ class FunctionDecorator(Generic[DepsT]):
 async def call_function(
     schema: FunctionSchema, ctx: RunContext[Any] | None, args: object, *, what: str, error: type[SkillError]
 ) -> Any:
-    """Check a model's arguments, then call the function with them.
-
-    Raises:
-        SkillError: Of the given type, with a message the model can act on, when the arguments do not fit or the
-            function fails.
-    """
+    """Validate the model's arguments, then call the function with them. Raises `error` if either fails."""
     try:
         arguments = schema.validator.validate_python(as_mapping(args))
     except ValidationError as misfit:
@@ -185,24 +161,28 @@ async def call_function(
 
 
 async def guarded(call: Awaitable[R], *, what: str, error: type[Exception]) -> R:
-    """What a call of a skill's code gives. What goes wrong in it is logged, and raised as an error for the model.
+    """Await a call of a skill's code; if it fails, log why and raise `error` for the model.
 
-    Of an iterator it gives the items: whoever looks at it first would leave nothing for the model.
-
-    Raises:
-        Exception: Of the given type, with a message the model can act on. What speaks to pydantic-ai passes as it is.
+    Exceptions meant for pydantic-ai pass unchanged. An iterator is replaced by a list of its items: whoever looked at
+    it first would leave nothing for the model.
     """
     try:
-        return cast(R, await _items_of(await call))
-    except _FRAMEWORK_ERRORS:
+        return cast(R, await items_of(await call))
+    except FRAMEWORK_ERRORS:
         raise
     except (Exception, SystemExit) as failure:  # the border between a skill's code and the run
-        # A handler reads source files for the traceback, so not on the event loop.
-        await anyio.to_thread.run_sync(partial(logger.error, '%s failed', what, exc_info=failure))
-        raise error(f'The {what} failed with {type(failure).__name__}: {failure}') from failure
+        raise error(await log_failure(failure, what)) from failure
 
 
-async def _items_of(value: object) -> object:
+async def log_failure(failure: BaseException, what: str) -> str:
+    """Log what went wrong in code of others; return the message for the model."""
+    # A handler reads source files for the traceback, so not on the event loop.
+    await anyio.to_thread.run_sync(partial(logger.error, '%s failed', what, exc_info=failure))
+    return f'The {what} failed with {type(failure).__name__}: {failure}'
+
+
+async def items_of(value: object) -> object:
+    """The items of an iterator as a list, of which the model is sent the first; any other value as it is."""
     if isinstance(value, AsyncIterator):
         items: list[object] = []
         async for item in cast(AsyncIterator[object], value):
@@ -217,7 +197,7 @@ async def _items_of(value: object) -> object:
 
 
 def describe_misfit(misfit: ValidationError, json_schema: dict[str, Any]) -> str:
-    """Say which arguments are wrong and which would be right, in words a model can act on."""
+    """Tell the model which arguments are wrong and which the function takes."""
     wrong = '; '.join(
         f'{".".join(str(step) for step in detail["loc"]) or "arguments"}: {detail["msg"]}'
         for detail in misfit.errors(include_url=False, include_context=False, include_input=False)

@@ -1,4 +1,4 @@
-"""Names that a model may have mistyped: finding what was meant, and saying what there is."""
+"""Resolves names that a model may have mistyped, and lists the names that exist."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Literal, Protocol, TypeVar
 
 from pydantic_ai_skills.exceptions import SkillResourceNotFoundError, SkillScriptNotFoundError
 
-__all__ = ('MAX_NAMES_COMPARED', 'closest_first', 'pick')
-
 MAX_NAMES_TOLD = 20
 """How many names a message lists."""
 
@@ -18,7 +16,7 @@ MAX_NAME_COMPARED = 200
 """Longer names are not compared with what exists: that takes time in the square of their length."""
 
 MAX_NAMES_COMPARED = 200
-"""More names than this are not compared one by one: that takes too long. An index gives the closest of them."""
+"""Comparing more names one by one takes too long; an index finds the closest."""
 
 
 class _Named(Protocol):
@@ -31,18 +29,10 @@ NamedT = TypeVar('NamedT', bound=_Named)
 
 
 def pick(name: str, items: Sequence[NamedT], others: Sequence[_Named], *, kind: ItemKind, skill: str) -> NamedT:
-    """The resource or script a name means: the exact one, else the only one with this file name or stem.
+    """Find the resource or script a name means: the exact one, else the only one with this file name or stem.
 
-    Args:
-        name: The name as the model wrote it.
-        items: What can be meant.
-        others: What a model may take for them, to tell it so.
-        kind: What is looked for.
-        skill: The name of the skill it is looked for in.
-
-    Raises:
-        SkillResourceNotFoundError: There is no such resource, or more than one.
-        SkillScriptNotFoundError: There is no such script, or more than one.
+    `others` are the items of the other kind, which a model may confuse with `items`. If there is no such item, or more
+    than one, the error of its kind says so.
     """
     error = SkillResourceNotFoundError if kind == 'resource' else SkillScriptNotFoundError
     meant = _find(name, items)
@@ -58,23 +48,20 @@ def pick(name: str, items: Sequence[NamedT], others: Sequence[_Named], *, kind: 
 
 
 def _find(name: str, items: Sequence[NamedT]) -> list[NamedT]:
-    """What a name may mean. A path that does not exist is never answered with another file of the same name."""
+    """The items a name may mean. A path that does not exist never finds a file of the same name elsewhere."""
     exact = [item for item in items if item.name == name]
     if exact or '/' in name:
         return exact
+    return _ending(name, items, stem=False) or _ending(name, items, stem=True)
+
+
+def _ending(name: str, items: Sequence[NamedT], *, stem: bool) -> list[NamedT]:
     paths = [(PurePosixPath(item.name), item) for item in items]
-    return [item for path, item in paths if path.name == name] or [item for path, item in paths if path.stem == name]
+    return [item for path, item in paths if (path.stem if stem else path.name) == name]
 
 
 def closest_first(kind: str, name: str, names: Iterable[str], close: Sequence[str] | None = None) -> str:
-    """A sentence that tells what exists, the closest names first.
-
-    Args:
-        kind: What the names are of.
-        name: The name that does not exist.
-        names: Those that do.
-        close: The closest of them, where that is known already.
-    """
+    """A sentence that lists the existing names, those closest to a missing `name` first; `close` may name them."""
     known = sorted(names)
     if not known:
         return f'There are no {kind}s.'

@@ -1,16 +1,14 @@
-"""How a script is used, read from its text. Nothing is run and nothing is imported."""
+"""Finds out from the text of a script how to use it. Nothing is run or imported."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
-
-__all__ = ('describe_usage', 'read_usage')
+from pathlib import PurePosixPath
 
 MAX_SOURCE_BYTES = 64 * 1024
-"""How much of a script is looked at. It also keeps what the parser needs within bounds."""
+"""How much of a script is examined, which also limits the memory of the parser."""
 
 MAX_USAGE_CHARS = 1_500
 """How long the text for the model may be."""
@@ -31,18 +29,8 @@ _COMMENTS = {
 }
 
 
-def read_usage(path: Path) -> str | None:
-    """How to use the script in a file, or `None` if its text does not tell."""
-    try:
-        with path.open('rb') as file:
-            source = file.read(MAX_SOURCE_BYTES + 1)
-    except OSError:
-        return None
-    return describe_usage(path.name, source)
-
-
 def describe_usage(name: str, source: bytes) -> str | None:
-    """How to use a script with this file name and text, or `None` if it does not tell.
+    """How to use a script with this file name and text; `None` if the text does not say.
 
     For Python: the docstring, and the arguments declared with argparse or click. For others: the comment at the top.
     """
@@ -50,7 +38,7 @@ def describe_usage(name: str, source: bytes) -> str | None:
     first_line, _, rest = text.partition('\n')
     shebang = first_line.startswith('#!')
     if PurePosixPath(name).suffix == '.py' or (shebang and 'python' in first_line):
-        # A script that was cut does not parse; its docstring can still be had.
+        # A script that was cut does not parse.
         usage = _python_usage(name, text) if len(source) <= MAX_SOURCE_BYTES else None
     else:
         usage = _comment(rest if shebang else text)
@@ -64,20 +52,15 @@ def _python_usage(name: str, text: str) -> str | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    docstring = ast.get_docstring(tree)
-    parts = [
-        _shortened(docstring, MAX_TEXT_CHARS) if docstring else _description(calls),
-        _usage_line(name, tree) if 'usage:' not in (docstring or '').lower() else None,
-        _declared(calls),
-    ]
-    return '\n'.join(part for part in parts if part) or None
+    about = ast.get_docstring(tree) or _description(calls) or ''
+    usage = _usage_line(name, tree) if 'usage:' not in about.lower() else None
+    parts = (_shortened(about, MAX_TEXT_CHARS), usage, _declared(calls))
+    return '\n'.join(filter(None, parts)) or None
 
 
 def _description(calls: list[ast.Call]) -> str | None:
-    for call in calls:
-        if _called(call) == 'ArgumentParser' and (text := _keyword(call, 'description')):
-            return _shortened(text, MAX_TEXT_CHARS)
-    return None
+    descriptions = (_keyword(call, 'description') for call in calls if _called(call) == 'ArgumentParser')
+    return next(filter(None, descriptions), None)
 
 
 def _usage_line(name: str, tree: ast.Module) -> str | None:
@@ -96,19 +79,22 @@ def _declared(calls: list[ast.Call]) -> str | None:
 
 
 def _argument(call: ast.Call) -> str | None:
-    names = [text for node in call.args if (text := _text(node))]
+    names = ', '.join(text for node in call.args if (text := _text(node)))
     if not names:
         return None
-    details: list[str] = []
-    if isinstance(choices := _keyword_node(call, 'choices'), ast.List | ast.Tuple):
-        details.append('|'.join(text for item in choices.elts if (text := _text(item))))
-    if isinstance(required := _keyword_node(call, 'required'), ast.Constant) and required.value is True:
-        details.append('required')
-    if (action := _keyword(call, 'action')) and action.startswith('store_'):
-        details.append('flag')
-    shown = ', '.join(names) + (f' ({", ".join(details)})' if details else '')
+    details = ', '.join(_details(call))
+    shown = f'  {names} ({details})' if details else f'  {names}'
     described = _keyword(call, 'help')
-    return f'  {shown}: {_shortened(" ".join(described.split()), MAX_HELP_CHARS)}' if described else f'  {shown}'
+    return f'{shown}: {_shortened(" ".join(described.split()), MAX_HELP_CHARS)}' if described else shown
+
+
+def _details(call: ast.Call) -> Iterator[str]:
+    if isinstance(choices := _keyword_node(call, 'choices'), ast.List | ast.Tuple):
+        yield '|'.join(text for item in choices.elts if (text := _text(item)))
+    if isinstance(required := _keyword_node(call, 'required'), ast.Constant) and required.value is True:
+        yield 'required'
+    if (action := _keyword(call, 'action')) and action.startswith('store_'):
+        yield 'flag'
 
 
 def _called(call: ast.Call) -> str | None:

@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from pydantic_ai_skills.exceptions import SkillValidationError
-from pydantic_ai_skills.parsing.rules import normalize_skill_name
+from pydantic_ai_skills.parsing.skill_names import normalize_skill_name
 
 from .decorators import Mark, make_tool, mark_of
 from .functions import DepsT, FunctionOptions
 from .skill import Skill, SkillOptions
-
-__all__ = ('SkillClass',)
 
 
 class SkillClass(Skill[DepsT]):
@@ -61,13 +59,13 @@ class SkillClass(Skill[DepsT]):
     """What it does and when to use it; the docstring of the class when not given."""
 
     skill_options: ClassVar[SkillOptions] = {}
-    """What else it has, such as `license` and `metadata`."""
+    """Other options of `Skill`, such as `license` and `metadata`."""
 
     instructions: str | Callable[[], str]
     """The instructions, as a text or as a method that returns them, called once, when they are first needed."""
 
     def __init__(self) -> None:
-        """Make the skill. A subclass may take what it needs, and calls this.
+        """Make the skill. A subclass with its own `__init__` calls this one.
 
         Raises:
             SkillValidationError: There are no instructions or no description, or a name does not follow the rules.
@@ -76,13 +74,20 @@ class SkillClass(Skill[DepsT]):
         instructions = getattr(self, 'instructions', None)
         if instructions is None:
             raise SkillValidationError(f'{cls.__name__} needs `instructions`: a text, or a method that returns one.')
+        marked = dict(_marked(cls))
+        hiding = next((name for name in marked if hasattr(Skill, name)), None)
+        if hiding is not None:
+            raise SkillValidationError(
+                f'{cls.__name__}.{hiding} would hide what every skill has under that name. Rename the method; '
+                f'the model can still call it that: name={hiding!r}.'
+            )
         super().__init__(
             normalize_skill_name(cls.__name__) if cls.skill_name is None else cls.skill_name,
             _description(cls) if cls.skill_description is None else cls.skill_description,
             instructions,
             **cls.skill_options,
         )
-        for name, mark in _marked(cls):
+        for name, mark in marked.items():
             self._take(getattr(self, name), mark)
 
     def _take(self, method: Callable[..., Any], mark: Mark) -> None:

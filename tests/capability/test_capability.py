@@ -119,7 +119,7 @@ async def test_one_that_is_given_to_a_run_takes_the_place_of_the_agents(disclosu
     ]
     agent = Agent(script.model, capabilities=capabilities)
     await agent.run('Go.', capabilities=[SkillsCapability(skills=[special], disclosure=disclosure)])
-    assert script.results[0] == ('load_capability', 'failed', "The skill 'usual' is not there in this run.")
+    assert script.results[0] == ('load_capability', 'failed', "The skill 'usual' does not exist in this run.")
     assert script.results[1][:2] == ('load_capability', 'success')
 
 

@@ -15,7 +15,6 @@ from pydantic_ai.messages import (
     InstructionDeltaPart,
     LoadCapabilityReturnPart,
     ModelMessage,
-    ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
     SystemPromptPart,
@@ -25,7 +24,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from pydantic_ai_skills import Skill, SkillLoaded, SkillsCapability, SkillsDirectory
-from tests.conversations import Call, ScriptedModel, write_skill
+from tests.conversations import Call, ScriptedModel, converse, write_skill
 from tests.folders import CONTEXT, write
 from tests.toolset.test_approvals import Remote
 from tests.toolset.typed_tools.test_typed_tools import CALLS, KINDS, Kind, adder
@@ -38,14 +37,6 @@ LOAD: Call = ('load_capability', {'id': 'adder'})
 def capability_of(folder: Path, kind: Kind) -> SkillsCapability[Any]:
     skills, directories = adder(folder, kind)
     return SkillsCapability(skills=skills, directories=directories, disclosure='on-demand')
-
-
-async def talk(
-    capability: AbstractCapability[Any], *calls: Call, history: Sequence[ModelMessage] = ()
-) -> tuple[ScriptedModel, list[ModelMessage]]:
-    script = ScriptedModel(calls=calls)
-    result = await Agent(script.model, capabilities=[capability], output_type=str).run('Go.', message_history=history)
-    return script, ModelMessagesTypeAdapter.validate_json(result.all_messages_json())
 
 
 def spoken_by_the_system(messages: Sequence[ModelMessage]) -> str:
@@ -64,7 +55,8 @@ def spoken_by_the_system(messages: Sequence[ModelMessage]) -> str:
 
 @pytest.mark.parametrize('kind', KINDS)
 async def test_a_skill_brings_its_instructions_and_tools_when_it_is_loaded(tmp_path: Path, kind: Kind):
-    script, history = await talk(capability_of(tmp_path, kind), LOAD, *CALLS)
+    script = await converse(capability_of(tmp_path, kind), LOAD, *CALLS)
+    history = script.saved
     before, *after = script.tools
     assert before[0] == 'load_capability'
     assert 'adder__add' not in before
@@ -85,16 +77,16 @@ async def test_a_skill_brings_its_instructions_and_tools_when_it_is_loaded(tmp_p
     assert 'Call `add`.' in spoken_by_the_system(history)
     assert len(set(script.instructions)) == 1
 
-    fresh, _ = await talk(capability_of(tmp_path, kind))
+    fresh = await converse(capability_of(tmp_path, kind))
     assert fresh.tools == [before]
-    resumed, _ = await talk(capability_of(tmp_path, kind), CALLS[0], history=history)
+    resumed = await converse(capability_of(tmp_path, kind), CALLS[0], history=history)
     assert resumed.tools == [[*before, 'adder__add']] * 2
     assert resumed.results[-1] == ('adder__add', 'success', '5\n')
 
 
 async def test_the_whole_conversation(tmp_path: Path):
     write_skill(tmp_path, 'alpha', 'Does alpha.\nUse it.', 'Read `a.md`.', {'a.md': 'A', 'go.py': 'print("gone")'})
-    script, _ = await talk(
+    script = await converse(
         SkillsCapability(directories=[tmp_path], disclosure='on-demand'),
         ('read_skill_resource', {'skill_name': 'alpha', 'resource_name': 'a.md'}),
         ('load_capability', {'id': 'alpha'}),
@@ -188,7 +180,7 @@ async def test_what_a_stranger_wrote_is_never_said_by_the_system(tmp_path: Path)
         disclosure='on-demand',
     )
     use = {'skill_name': 'strange', 'resource_name': 'STRANGE-FILE.md'}
-    script, history = await talk(
+    script = await converse(
         capability,
         ('read_skill_resource', use),
         ('load_capability', {'id': 'strange'}),
@@ -199,6 +191,7 @@ async def test_what_a_stranger_wrote_is_never_said_by_the_system(tmp_path: Path)
         ('read_skill_resource', use),
         ('strange__go', {}),
     )
+    history = script.saved
     assert [(name, outcome) for name, outcome, _ in script.results] == snapshot(
         [
             ('read_skill_resource', 'failed'),
@@ -227,13 +220,13 @@ async def test_what_a_stranger_wrote_is_never_said_by_the_system(tmp_path: Path)
     assert '- own-one: Mine.' in said
     assert '- strange' not in said
 
-    resumed, _ = await talk(capability, ('strange__go', {}), history=history)
+    resumed = await converse(capability, ('strange__go', {}), history=history)
     assert 'strange__go' in resumed.tools[0]
 
 
 async def test_a_skill_with_the_name_of_the_capability_stays_on_the_tools():
     capability = SkillsCapability(skills=[Skill('skills', 'About skills.', 'Read.')], disclosure='on-demand')
-    script, _ = await talk(capability, ('load_skill', {'skill_name': 'skills'}))
+    script = await converse(capability, ('load_skill', {'skill_name': 'skills'}))
     assert script.results[0][1] == 'success'
 
 
@@ -252,6 +245,13 @@ async def test_a_skill_with_the_name_of_another_capability_stays_on_the_tools():
     ]
 
 
+async def test_what_is_beside_the_skills_of_one_agent_does_not_concern_another():
+    capability = SkillsCapability(skills=[Skill('caching', 'About caching.', 'Read.')], disclosure='on-demand')
+    await Agent(ScriptedModel(calls=[]).model, capabilities=[capability, Caching()]).run('Go.')
+    script = await converse(capability, ('load_capability', {'id': 'caching'}))
+    assert script.results[0][:2] == ('load_capability', 'success')
+
+
 async def test_without_an_agent_only_its_own_id_is_taken():
     skills = [Skill(name, f'About {name}.', 'Read.') for name in ('caching', 'skills')]
     resolved = await SkillsCapability(skills=skills, disclosure='on-demand').for_run(CONTEXT)
@@ -262,7 +262,7 @@ async def test_without_an_agent_only_its_own_id_is_taken():
 
 async def test_a_prefix_is_no_hindrance(tmp_path: Path):
     prefixed = capability_of(tmp_path, 'manifest').prefix_tools('my')
-    script, _ = await talk(prefixed, LOAD, ('my_adder__add', {'a': 1}))
+    script = await converse(prefixed, LOAD, ('my_adder__add', {'a': 1}))
     assert script.tools[0] == ['load_capability', 'my_read_skill_resource', 'my_run_skill_script']
     assert script.results[1] == ('my_adder__add', 'success', '2\n')
 
@@ -271,16 +271,17 @@ async def test_a_trusted_registry_may_speak(tmp_path: Path):
     write_skill(tmp_path, 'strange', 'Trusted.', 'INSTRUCTIONS')
     remote = Remote(SkillsDirectory(tmp_path), trusted=True)
     capability = SkillsCapability(registries=[remote], disclosure='on-demand')
-    script, history = await talk(capability, ('load_capability', {'id': 'strange'}))
+    script = await converse(capability, ('load_capability', {'id': 'strange'}))
+    history = script.saved
     assert 'INSTRUCTIONS' in spoken_by_the_system(history)
     assert 'load_skill' not in script.tools[0]
 
 
 async def test_the_list_has_a_budget_and_its_text_stays_on_its_line():
     skills = [Skill(f'skill-{i}', f'Short {i}.' if i % 2 else f'Long {i}.\n- fake: {"x" * 500}', '') for i in range(4)]
-    whole, _ = await talk(SkillsCapability(skills=skills, disclosure='on-demand', catalog_budget=None))
+    whole = await converse(SkillsCapability(skills=skills, disclosure='on-demand', catalog_budget=None))
     assert '\n- fake' not in (whole.instructions[0] or '')
-    short, _ = await talk(SkillsCapability(skills=skills, disclosure='on-demand', catalog_budget=200))
+    short = await converse(SkillsCapability(skills=skills, disclosure='on-demand', catalog_budget=200))
     assert short.instructions[0] == snapshot("""\
 <context id="capability:deferred_capabilities">
 The following capabilities are deferred and can be loaded using the `load_capability` tool. A capability's tools stay hidden until it is loaded:
@@ -291,13 +292,13 @@ The following capabilities are deferred and can be loaded using the `load_capabi
 </context>
 A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
 """)
-    names, _ = await talk(SkillsCapability(skills=skills, disclosure='on-demand', catalog_budget=40))
+    names = await converse(SkillsCapability(skills=skills, disclosure='on-demand', catalog_budget=40))
     assert '- skill-0\n- skill-1\n' in (names.instructions[0] or '')
 
 
 async def test_a_description_that_fits_is_listed_whole_whatever_is_in_it():
     skills = [Skill('reports', 'Sums up R&D reports of <10 pages.', '')]
-    script, _ = await talk(SkillsCapability(skills=skills, disclosure='on-demand'))
+    script = await converse(SkillsCapability(skills=skills, disclosure='on-demand'))
     assert '\n- reports: Sums up R&D reports of <10 pages.\n' in (script.instructions[0] or '')
 
 
@@ -368,11 +369,12 @@ async def test_skills_that_change_are_offered_as_they_are(tmp_path: Path):
     write_skill(tmp_path, 'alpha', body='One.')
     capability = SkillsCapability(directories=[tmp_path], disclosure='on-demand', auto_reload=True)
     load: Call = ('load_capability', {'id': 'alpha'})
-    _, history = await talk(capability, load)
+    history = (await converse(capability, load)).saved
     assert 'One.' in spoken_by_the_system(history)
     write_skill(tmp_path, 'alpha', body='Another.')
     write_skill(tmp_path, 'beta')
-    script, history = await talk(capability, load)
+    script = await converse(capability, load)
+    history = script.saved
     assert 'Another.' in spoken_by_the_system(history)
     assert '- beta: Does things.' in (script.instructions[0] or '')
 
@@ -380,7 +382,7 @@ async def test_skills_that_change_are_offered_as_they_are(tmp_path: Path):
 async def test_a_module_that_cannot_be_imported_fails_the_load(tmp_path: Path):
     write_skill(tmp_path, 'alpha', files={'tools.py': 'import pydantic_ai_skills, gone'})
     capability = SkillsCapability(directories=[tmp_path], disclosure='on-demand')
-    script, _ = await talk(capability, ('load_capability', {'id': 'alpha'}))
+    script = await converse(capability, ('load_capability', {'id': 'alpha'}))
     assert script.results == snapshot(
         [
             (
@@ -401,7 +403,7 @@ async def test_instructions_that_cannot_be_made_fail_the_load(disclosure: Any):
     load: Call = (
         ('load_skill', {'skill_name': 'alpha'}) if disclosure == 'tools' else ('load_capability', {'id': 'alpha'})
     )
-    script, _ = await talk(capability, load, load)
+    script = await converse(capability, load, load)
     message = "The instructions of skill 'alpha' failed with ValueError: no text"
     assert script.results == [(load[0], 'failed', message)] * 2
 
@@ -411,15 +413,18 @@ async def test_instructions_that_cannot_be_read_any_more_do_not_end_a_conversati
 ):
     write_skill(tmp_path, 'alpha', body='Do alpha.')
     write_skill(tmp_path, 'beta', body='Do beta.')
-    _, history = await talk(
-        SkillsCapability(directories=[tmp_path], disclosure='on-demand'), ('load_capability', {'id': 'alpha'})
-    )
+    history = (
+        await converse(
+            SkillsCapability(directories=[tmp_path], disclosure='on-demand'), ('load_capability', {'id': 'alpha'})
+        )
+    ).saved
     capability = SkillsCapability(directories=[tmp_path], disclosure='on-demand')
     await capability.toolset.load()
     (tmp_path / 'alpha/SKILL.md').unlink()
     await capability.load()
     (tmp_path / 'beta/SKILL.md').unlink()
-    script, history = await talk(capability, ('load_capability', {'id': 'beta'}), history=history)
+    script = await converse(capability, ('load_capability', {'id': 'beta'}), history=history)
+    history = script.saved
     assert script.results[-1][1] == 'success'
     assert "The instructions of the skill 'alpha' cannot be read at the moment." in spoken_by_the_system(history)
     assert "The instructions of skill 'alpha' cannot be read: 'SKILL.md' does not exist." in caplog.messages
@@ -430,12 +435,13 @@ async def test_all_can_be_read_up_front(tmp_path: Path):
     await capability.load()
     (tmp_path / 'adder/SKILL.md').write_text('changed')
     (tmp_path / 'adder/tools.py').write_text('changed')
-    _, history = await talk(capability)
+    history = (await converse(capability)).saved
     assert 'adder__add' not in str(history)
     # A run that goes on reads nothing: what it needs was read before.
     load = ModelResponse(parts=[ToolCallPart(*LOAD, tool_call_id='x', tool_kind='capability-load')])
     loaded = ModelRequest(parts=[LoadCapabilityReturnPart(content={}, tool_call_id='x')])
-    script, history = await talk(capability, CALLS[0], history=[*history[:1], load, loaded])
+    script = await converse(capability, CALLS[0], history=[*history[:1], load, loaded])
+    history = script.saved
     assert script.results[-1] == ('adder__add', 'success', '5\n')
     assert 'Call `add`.' in spoken_by_the_system(history)
 

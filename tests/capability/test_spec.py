@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -169,23 +170,26 @@ def test_a_url_alone_is_a_git_repository(folder: Path):
     [
         (
             {'registries': [{'git': 'https://example.com/x', 'token': 'hunter2'}]},
-            snapshot(
-                'A token does not belong into a spec. Name the environment variable that holds it, as `token_env`.'
-            ),
+            snapshot('A token does not belong in a spec. Name the environment variable that holds it, as `token_env`.'),
         ),
         (
             {'registries': [{'git': 'https://example.com/x', 'reff': 'hunter2'}]},
-            snapshot('`registries` of a spec does not fit. reff: Extra inputs are not permitted.'),
+            snapshot(
+                "`registries` of a spec does not fit. 'reff': is not a setting; there are git, ref, path, prefix, trusted, token_env, ssh_key_file, timeout, offline, allowed_protocols, cache_dir, target_dir, token_user, locked, lock_file, refresh_interval, max_bytes, validate, max_depth, script_executor, only, rename."
+            ),
         ),
-        ({'registries': [{'path': 'skills'}]}, snapshot('`registries` of a spec does not fit. git: Field required.')),
+        ({'registries': [{'path': 'skills'}]}, snapshot("`registries` of a spec does not fit. 'git': Field required.")),
         (
             {'registries': [{'git': 'https://example.com/x', 'ref': ['hunter2']}]},
-            snapshot('`registries` of a spec does not fit. ref: Input should be a valid string.'),
+            snapshot("`registries` of a spec does not fit. 'ref': Input should be a valid string."),
         ),
-        ({'directories': [{'max_depth': 1}]}, snapshot('`directories` of a spec does not fit. path: Field required.')),
+        (
+            {'directories': [{'max_depth': 1}]},
+            snapshot("`directories` of a spec does not fit. 'path': Field required."),
+        ),
         (
             {'directories': [1]},
-            snapshot('`directories` of a spec does not fit. entry: Input should be a valid dictionary.'),
+            snapshot("`directories` of a spec does not fit. 'entry': Input should be a valid dictionary."),
         ),
         (
             {'script_policy': 'maybe'},
@@ -193,7 +197,9 @@ def test_a_url_alone_is_a_git_repository(folder: Path):
         ),
         (
             {'script_policy': {'reed': {}}},
-            snapshot('`script_policy` of a spec does not fit. reed: Extra inputs are not permitted.'),
+            snapshot(
+                "`script_policy` of a spec does not fit. 'reed': is not a setting; there are read, write, otherwise, inside."
+            ),
         ),
         (
             {'script_executor': 'docker'},
@@ -205,7 +211,9 @@ def test_a_url_alone_is_a_git_repository(folder: Path):
         ),
         (
             {'script_executor': {'local': {'env': {'KEY': 'hunter2'}}}},
-            snapshot('`script_executor` of a spec does not fit. env: Extra inputs are not permitted.'),
+            snapshot(
+                "`script_executor` of a spec does not fit. 'env': is not a setting; there are timeout, python_executable, limits, pass_env, skill_env, work_root, cwd, network, read_only."
+            ),
         ),
         (
             {'script_executor': {'local': {'network': True}}},
@@ -226,7 +234,9 @@ def test_a_url_alone_is_a_git_repository(folder: Path):
         ),
         (
             {'registries': [5]},
-            snapshot('`registries` of a spec does not fit. entry: Input should be a valid dictionary.'),
+            snapshot(
+                "`registries` of a spec does not fit. 'entry': Input should be a valid dictionary or instance of GitSpec."
+            ),
         ),
         (
             {'script_executor': ['local']},
@@ -239,43 +249,45 @@ def test_a_url_alone_is_a_git_repository(folder: Path):
         (
             {'validate': 'hunter2'},
             snapshot(
-                '`SkillsCapability` of a spec does not fit. validate: Input should be a valid boolean, unable to interpret input.'
+                "`SkillsCapability` of a spec does not fit. 'validate': Input should be a valid boolean, unable to interpret input."
             ),
         ),
         (
             {'max_depth': 'deep'},
             snapshot(
-                '`SkillsCapability` of a spec does not fit. max_depth: Input should be a valid integer, unable to parse string as an integer.'
+                "`SkillsCapability` of a spec does not fit. 'max_depth': Input should be a valid integer, unable to parse string as an integer."
             ),
         ),
-        ({'id': 5}, snapshot('`SkillsCapability` of a spec does not fit. id: Input should be a valid string.')),
+        ({'id': 5}, snapshot("`SkillsCapability` of a spec does not fit. 'id': Input should be a valid string.")),
         (
             {'exclude_tools': 'list_skills'},
-            snapshot('`SkillsCapability` of a spec does not fit. exclude_tools: Input should be a valid list.'),
+            snapshot("`SkillsCapability` of a spec does not fit. 'exclude_tools': Input should be a list."),
         ),
         (
             {'auto_reload': 'sometimes'},
             snapshot(
-                "`SkillsCapability` of a spec does not fit. auto_reload.bool: Input should be a valid boolean, unable to interpret input; auto_reload.literal['watch']: Input should be 'watch'."
+                "`SkillsCapability` of a spec does not fit. 'auto_reload': Input should be a valid boolean, unable to interpret input or Input should be 'watch'."
             ),
         ),
         (
             {'catalog_budget': 'small'},
             snapshot(
-                '`SkillsCapability` of a spec does not fit. catalog_budget: Input should be a valid integer, unable to parse string as an integer.'
+                "`SkillsCapability` of a spec does not fit. 'catalog_budget': Input should be a valid integer, unable to parse string as an integer."
             ),
         ),
         (
             {'pinned': 'pdf'},
-            snapshot('`SkillsCapability` of a spec does not fit. pinned: Input should be a valid list.'),
+            snapshot("`SkillsCapability` of a spec does not fit. 'pinned': Input should be a list."),
         ),
         (
             {'search_tool': 'never'},
-            snapshot("`SkillsCapability` of a spec does not fit. search_tool: Input should be 'auto' or 'always'."),
+            snapshot("`SkillsCapability` of a spec does not fit. 'search_tool': Input should be 'auto' or 'always'."),
         ),
         (
             {'disclosure': 'never'},
-            snapshot("`SkillsCapability` of a spec does not fit. disclosure: Input should be 'tools' or 'on-demand'."),
+            snapshot(
+                "`SkillsCapability` of a spec does not fit. 'disclosure': Input should be 'tools' or 'on-demand'."
+            ),
         ),
     ],
 )
@@ -301,23 +313,38 @@ def test_every_parameter_that_can_be_written_down_can_be_in_a_spec():
     assert set(inspect.signature(SkillsCapability[Any].from_spec).parameters) == parameters
 
 
+def test_the_options_are_in_the_signature_with_their_defaults():
+    parameters = inspect.signature(SkillsToolset).parameters
+    assert [parameters[name].default for name in ('skills', 'validate', 'max_depth')] == [None, True, 3]
+    assert set(inspect.signature(SkillsCapability).parameters) == {*parameters, 'disclosure'}
+
+
+@pytest.mark.parametrize('kind', [SkillsToolset, SkillsCapability])
+def test_an_unknown_option_is_refused_with_the_closest_one(kind: Any):
+    message = "SkillsToolset has no option 'directory'. The options are: 'directories', "
+    with pytest.raises(TypeError, match=re.escape(message)):
+        kind(directory='./skills')
+    with pytest.raises(SkillValidationError, match="'directory': is not a setting; there are id, "):
+        SkillsCapability[Any].from_spec(directory='./skills')  # pyright: ignore[reportCallIssue] - as in a file
+
+
 def test_the_schema_of_specs_knows_the_settings():
     schema = AgentSpec.model_json_schema_with_capabilities(custom_capability_types=[SkillsCapability])
     parameters = schema['$defs']['spec_params_SkillsCapability']['properties']
     assert list(parameters) == snapshot(
         [
-            'directories',
-            'registries',
+            'id',
             'validate',
             'max_depth',
-            'id',
-            'instruction_template',
-            'exclude_tools',
-            'auto_reload',
-            'catalog_budget',
             'disk_index',
+            'auto_reload',
+            'instruction_template',
+            'catalog_budget',
             'pinned',
             'search_tool',
+            'exclude_tools',
+            'directories',
+            'registries',
             'script_executor',
             'script_policy',
             'trust',

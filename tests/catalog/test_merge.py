@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from pydantic_ai_skills import Skill, SkillNotFoundError
-from pydantic_ai_skills.catalog import Catalog, load_catalog
-from pydantic_ai_skills.types import FoundSkills
+from pydantic_ai_skills.catalog.merge import MAX_SKILLS_LISTED, Catalog, load_catalog
+from pydantic_ai_skills.types.found_skills import FoundSkills
+from pydantic_ai_skills.types.skill import SkillFiles
 
 
 class Source:
@@ -57,10 +58,39 @@ def test_a_source_that_fails_hides_no_other_and_keeps_what_it_had():
     assert list(second.skills) == ['shaky', 'steady']
     (problem,) = second.problems
     assert (problem.code, problem.severity, problem.path) == ('source-failed', 'error', 'Source()')
-    assert problem.message == 'The source failed with RuntimeError: no network. Its 1 skills from before are kept.'
+    assert problem.message == 'It failed with RuntimeError: no network. Its 1 skills from before are kept.'
     fresh = load(directories=(steady,), registries=(shaky,))
     assert list(fresh.skills) == ['steady']
-    assert fresh.problems[0].message == 'The source failed with RuntimeError: no network.'
+    assert fresh.problems[0].message == 'It failed with RuntimeError: no network.'
+
+
+def test_files_are_listed_before_the_merge_unless_there_are_many():
+    few, many = Source(), Source()
+    few.found, many.found = (
+        FoundSkills(tuple(Skill(f's{number}', 'x', '', files=SkillFiles) for number in range(count)))
+        for count in (MAX_SKILLS_LISTED, MAX_SKILLS_LISTED + 1)
+    )
+    assert all(skill.is_listed for skill in load(directories=(few,)).skills.values())
+    assert not any(skill.is_listed for skill in load(directories=(many,)).skills.values())
+
+
+def test_files_are_not_listed_where_that_is_not_wanted_or_has_to_wait():
+    skill = Skill[None]('s', 'x', '', files=SkillFiles)
+    load_catalog([skill], (), (), list_files=False)
+    late = Skill[None]('late', 'x', '', files=SkillFiles, late=True)
+    load(late)
+    assert not skill.is_listed
+    assert not late.is_listed
+
+
+def test_a_skill_whose_files_cannot_be_listed_hides_no_other():
+    def refuse() -> SkillFiles:
+        raise RuntimeError('no disk')
+
+    skill = Skill[None]('odd', 'x', '', files=refuse)
+    assert list(load(skill, directories=(Source('good'),)).skills) == ['good', 'odd']
+    with pytest.raises(RuntimeError, match='no disk'):
+        _ = skill.files
 
 
 def test_a_look_that_finds_nothing_new_gives_the_same_catalog():

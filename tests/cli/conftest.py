@@ -62,7 +62,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / 'site'
     folder.mkdir()
     registry = partial(PackageSkillsRegistry, path=[folder])
-    for module in ('doctor', 'listing', 'options'):
+    for module in ('doctor', 'list', 'skills'):
         monkeypatch.setattr(f'pydantic_ai_skills.cli.{module}.PackageSkillsRegistry', registry)
     return folder
 

@@ -20,7 +20,12 @@ from tests.cli.reference import PAGE, reference
 from tests.folders import write_skill
 
 SOURCES = sorted(Path(str(pydantic_ai_skills.__file__)).parent.glob('cli/*.py'))
-PUBLIC_MODULES = {'pydantic_ai_skills', 'pydantic_ai_skills.types', 'pydantic_ai_skills.registries.git'}
+PUBLIC_MODULES = {
+    'pydantic_ai_skills',
+    'pydantic_ai_skills.directory',
+    'pydantic_ai_skills.registries.git',
+    'pydantic_ai_skills.types',
+}
 
 
 def test_the_page_is_what_the_commands_say(cli: Cli, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch):
@@ -101,7 +106,7 @@ def test_what_cannot_be_opened_is_one_line(cli: Cli, here: Path, monkeypatch: py
     def refuse(*_: object, **__: object) -> None:
         raise OSError('out of luck')
 
-    monkeypatch.setattr('pydantic_ai_skills.cli.listing.look_at_toolset', refuse)
+    monkeypatch.setattr('pydantic_ai_skills.cli.skills.ChosenSkills.look', refuse)
     done = cli('list')
     assert (done.status, done.err) == (3, 'error: out of luck\n')
 
@@ -110,7 +115,7 @@ def test_an_interrupt_is_not_a_traceback(cli: Cli, monkeypatch: pytest.MonkeyPat
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr('pydantic_ai_skills.cli.listing.look_at_toolset', interrupt)
+    monkeypatch.setattr('pydantic_ai_skills.cli.skills.ChosenSkills.look', interrupt)
     done = cli('list')
     assert (done.status, done.out, done.err) == (130, '', '')
 
@@ -156,8 +161,8 @@ def test_a_full_disk_is_told(
     ('args', 'status', 'told'),
     [
         (['show', 'nobody', '--json'], 2, "There is no skill 'nobody'. There are no skills."),
-        (['validate', '--json'], 2, 'There is nothing to check here. Name a directory of skills, or a skill.'),
-        (['remove', 'x', '--json'], 2, "'x' is no source of this project, and no skill of one. Its sources: none."),
+        (['validate', '--json'], 2, 'No skills found in this folder. Name a directory of skills, or a skill.'),
+        (['remove', 'x', '--json'], 2, "'x' is not a source of this project, nor a skill of one. Its sources: none."),
     ],
 )
 def test_what_goes_wrong_is_told_where_the_output_takes_nothing(

@@ -64,7 +64,7 @@ That is what it says.
 The script printed: 26 mi to km
 
 """)
-    assert done.err.startswith('I am a stand-in without a model.')
+    assert done.err.startswith('No model is set, so a simple offline stand-in answers.')
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ The script printed: 26 mi to km
         ('load nobody', ['load_skill'], "That did not work: There is no skill 'nobody'."),
         ('read units.md', [], 'Load a skill first: load NAME.'),
         ('run convert.sh', [], 'Load a skill first: load NAME.'),
-        ('help', [], 'I am a stand-in without a model.'),
-        ('xyzzy', [], 'No skill fits that.'),
+        ('help', [], 'No model is set, so a simple offline stand-in answers.'),
+        ('xyzzy', [], 'No skill matches that.'),
         ('Please greet somebody', ['load_skill'], 'Its instructions begin: Do it.'),
     ],
 )
@@ -145,7 +145,7 @@ class TestModels:
 
         monkeypatch.setattr('pydantic_ai_skills.cli.chat.infer_model', infer)
         assert 'I am some:model.' in cli('chat', '--model', 'some:model', 'Hello').out
-        assert cli('chat', '--model', 'some:model').err == 'Say something. An empty line ends it.\n'
+        assert cli('chat', '--model', 'some:model').err == 'Type a message. An empty line ends the conversation.\n'
 
     @pytest.mark.parametrize('model', ['nobody:nothing', 'nonsense'])
     def test_one_that_cannot_be_had_is_a_mistake(self, cli: Cli, skills: Path, model: str):

@@ -73,7 +73,7 @@ def test_what_is_missing_is_told_with_what_to_do(cli: Cli, here: Path, monkeypat
     assert "pip install 'pydantic-ai-skills[watch]'" in found['extra watch'][2]
     assert found['git'] == ('missing', 'not on the PATH', 'Needed for skills from git repositories; 2.31 or newer.')
     assert found['bubblewrap'][0] == 'missing'
-    assert found['cache'][2] == 'It cannot be written. Name another folder in PYDANTIC_AI_SKILLS_CACHE_DIR.'
+    assert found['cache'][2] == 'It is not writable. Set PYDANTIC_AI_SKILLS_CACHE_DIR to another folder.'
     assert found['nowhere'][0] == 'missing'
     assert found['skills'] == ('note', '0 skills, 1 problem', 'See them with: pydantic-ai-skills validate skills')
     assert found['https://nobody.invalid/x'][2] == 'Lock it with: pydantic-ai-skills sync'
@@ -83,7 +83,7 @@ def test_an_empty_folder_is_told_what_to_do(cli: Cli):
     assert findings(cli)['skills'] == (
         'missing',
         'no directory of skills',
-        'Make a skill with: pydantic-ai-skills new NAME',
+        'Create a skill with: pydantic-ai-skills new NAME',
     )
 
 
@@ -93,14 +93,14 @@ def test_a_broken_file_is_a_finding(cli: Cli, here: Path):
     assert (state, 'is not valid TOML' in found, advice) == ('note', True, 'Correct the file.')
 
 
-def test_whatever_it_stumbles_over_is_a_finding(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch):
+def test_whatever_it_stumbles_over_is_reported(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch):
     write(
         here,
         {'pyproject.toml': '[[tool.pydantic-ai-skills.git]]\nurl = "https://nobody.invalid/x"\n', 'skills.lock': 'x'},
     )
     monkeypatch.setattr('platform.python_version', lambda: 1 / 0)
     found = findings(cli)
-    assert 'cannot be read as a lock file' in found['looking'][1]
+    assert 'cannot be read as a lock file' in found['error'][1]
 
 
 def test_a_program_that_does_not_say_its_version_is_there_all_the_same(
@@ -134,7 +134,7 @@ def test_only_packages_that_are_not_named_need_advice(cli: Cli, here: Path, site
     found = findings(cli)
     assert found['package acme'] == ('ok', '1, 1 skill', '')
     assert found['package other'][0] == 'note'
-    assert 'name the package' in found['package other'][2]
+    assert 'add the package' in found['package other'][2]
 
 
 def test_it_looks_once(cli: Cli, monkeypatch: pytest.MonkeyPatch):
@@ -161,4 +161,4 @@ def test_people_read_it_in_sections(cli: Cli):
         'Cache',
         'Places',
     ]
-    assert '          Make a skill with: pydantic-ai-skills new NAME' in done.out
+    assert '          Create a skill with: pydantic-ai-skills new NAME' in done.out

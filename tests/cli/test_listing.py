@@ -73,8 +73,10 @@ class TestList:
 
     def test_nothing_says_what_to_do(self, cli: Cli, here: Path):
         done = cli('list')
-        assert done.out == 'There are no skills in ./. Make one with: pydantic-ai-skills new NAME\n'
+        assert done.out == 'No skills found in this folder. Create one with: pydantic-ai-skills new NAME\n'
         assert cli('list', '--json').data == {'skills': [], 'problems': [], 'packages': []}
+        (here / 'empty').mkdir()
+        assert cli('list', 'empty').out.startswith('No skills found in empty/. ')
 
     def test_the_standard_places_can_be_asked_for(self, cli: Cli, here: Path, skills: Path, tmp_path: Path):
         write_skill(here / '.agents/skills/ours')
@@ -83,7 +85,7 @@ class TestList:
         assert cli('list', '--standard', 'skills').err == 'error: Give either directories or --standard.\n'
 
     def test_without_any_in_the_standard_places(self, cli: Cli):
-        assert cli('list', '--standard').out.startswith('There are no skills in the standard places.')
+        assert cli('list', '--standard').out.startswith('No skills found in the standard folders.')
 
     def test_skills_of_installed_packages(self, cli: Cli, skills: Path, site: Path):
         write(
@@ -96,7 +98,7 @@ class TestList:
                 'acme-1.0.dist-info/RECORD': 'acme/__init__.py,,\nacme/.agents/skills/acme-help/SKILL.md,,\n',
             },
         )
-        assert 'Installed packages bring skills, too: acme. See them with --packages.' in cli('list').out
+        assert 'Installed packages have skills too: acme. See them with --packages.' in cli('list').out
         done = cli('list', '--packages')
         assert 'acme 1.0' in done.out
         assert 'Installed packages' not in done.out
@@ -130,7 +132,7 @@ class TestList:
         done = cli('list')
         assert done.status == 0
         assert 'source-failed' in done.out
-        assert done.out.endswith('To fetch what is not here yet, run: pydantic-ai-skills sync\n')
+        assert done.out.endswith('To fetch what is missing, run: pydantic-ai-skills sync\n')
 
     def test_a_mistake_in_the_projects_file_is_told(self, cli: Cli, here: Path):
         write(here, {'pyproject.toml': '[tool.pydantic-ai-skills]\nskils = 1\n'})
@@ -194,7 +196,7 @@ Run `convert.py`.
         done = cli(*command)
         assert done.status == 2
         assert 'is not in the cache' in done.err
-        assert done.err.endswith('To fetch what is not here yet, run: pydantic-ai-skills sync\n')
+        assert done.err.endswith('To fetch what is missing, run: pydantic-ai-skills sync\n')
 
     def test_one_that_is_not_what_was_locked_says_so(self, cli: Cli, here: Path, repository: Repository):
         assert cli('add', repository.path).status == 0
@@ -218,7 +220,7 @@ class TestSearch:
 
     def test_nothing_found_is_bad_news(self, cli: Cli, skills: Path):
         done = cli('search', 'zebra')
-        assert (done.status, done.out) == (1, "No skill fits 'zebra'.\n")
+        assert (done.status, done.out) == (1, "No skill matches 'zebra'.\n")
         assert cli('search', 'zebra', '--json').data == {'query': 'zebra', 'skills': []}
 
     @pytest.mark.parametrize('args', [[''], ['x', '--limit', '0'], []])

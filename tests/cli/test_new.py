@@ -12,7 +12,7 @@ from tests.folders import write, write_skill
 def test_it_breaks_no_rule(cli: Cli, here: Path):
     done = cli('new', 'pdf-forms')
     assert (done.status, done.err) == (0, '')
-    assert done.out.splitlines()[0] == 'Made skills/pdf-forms: SKILL.md, references/guide.md'
+    assert done.out.splitlines()[0] == 'Created skills/pdf-forms: SKILL.md, references/guide.md'
     assert validate_skills(here / 'skills').ok
     assert cli('validate').status == 0
     assert sorted(path.name for path in (here / 'skills').iterdir()) == ['pdf-forms']
@@ -49,14 +49,14 @@ def test_a_description_that_needs_no_quotes_is_one_line(cli: Cli, here: Path):
 def test_an_empty_description_is_not_made_up(cli: Cli, here: Path):
     done = cli('new', 'pdf-forms', '--description', '')
     assert (done.status, done.err.startswith('error: There is no description.')) == (2, True)
-    assert list((here / 'skills').iterdir()) == []
+    assert not (here / 'skills').exists()
 
 
 def test_a_description_that_breaks_a_rule_leaves_nothing(cli: Cli, here: Path):
     done = cli('new', 'x', '--description', 'x' * 1025)
     assert done.status == 2
     assert 'at most 1024 are allowed' in done.err
-    assert list((here / 'skills').iterdir()) == []
+    assert not (here / 'skills').exists()
 
 
 def test_it_goes_where_the_others_are(cli: Cli, here: Path):
@@ -68,7 +68,7 @@ def test_it_goes_where_the_others_are(cli: Cli, here: Path):
 @pytest.mark.parametrize('where', ['acme', 'src/acme'])
 def test_it_can_go_into_a_package(cli: Cli, here: Path, where: str):
     write(here / where, {'__init__.py': '', 'tools/__init__.py': ''})
-    assert 'See that your wheel has it' in cli('new', 'a', '--package', 'acme').out
+    assert 'Check that your wheel contains it' in cli('new', 'a', '--package', 'acme').out
     assert (here / where / '.agents/skills/a/SKILL.md').is_file()
     assert cli('new', 'b', '--package', 'acme.tools').status == 0
     assert (here / where / 'tools/.agents/skills/b/SKILL.md').is_file()
@@ -77,10 +77,10 @@ def test_it_can_go_into_a_package(cli: Cli, here: Path, where: str):
 @pytest.mark.parametrize(
     ('args', 'message'),
     [
-        (['Pdf Forms'], "'Pdf Forms' is not a name for a skill. Use 'pdf-forms'."),
+        (['Pdf Forms'], "'Pdf Forms' is not a valid skill name. Use 'pdf-forms'."),
         (['__'], 'no letter or digit'),
-        (['../x'], "'../x' is not a name for a skill. Use 'x'."),
-        (['there'], "'skills/there' is there already."),
+        (['../x'], "'../x' is not a valid skill name. Use 'x'."),
+        (['there'], 'skills/there already exists.'),
         (['x', '--package', 'nobody'], "There is no Python package 'nobody' in '.'."),
         (['x', '--package', 'typer'], 'It is installed, but not part of this project.'),
         (['x', '--package', '..'], "There is no Python package '..'"),
@@ -99,4 +99,5 @@ def test_a_place_that_cannot_be_written_is_told(cli: Cli, here: Path):
     write(here, {'file': ''})
     done = cli('new', 'x', '-d', 'file')
     assert done.status == 3
-    assert 'error: file/.x.new: Not a directory' in done.err
+    assert 'error: file/.' in done.err
+    assert 'Not a directory' in done.err

@@ -64,15 +64,15 @@ class Command:
 COMMANDS = {
     'list': Command(['list'], 'units', ['skills', 'problems'], ['list', 'nowhere'], "no directory 'nowhere'"),
     'show': Command(['show', 'units'], 'Run `convert.sh`', ['name', 'instructions'], ['show', 'x'], "no skill 'x'"),
-    'search': Command(['search', 'miles'], 'units', ['query', 'skills'], ['search', ''], 'Say what to look for'),
+    'search': Command(['search', 'miles'], 'units', ['query', 'skills'], ['search', ''], 'The query is empty'),
     'validate': Command(
-        ['validate', 'broken'], 'description-missing', ['skills', 'problems', 'fixed'], ['validate', 'x'], "no 'x'", status=1
+        ['validate', 'broken'], 'description-missing', ['skills', 'problems', 'fixed'], ['validate', 'x'], 'x does not exist', status=1
     ),
     'prompt': Command(['prompt', 'units'], '<available_skills>', ['instructions', 'tools'], ['prompt', 'x'], "no skill 'x'"),
     'run': Command(
         ['run', 'units', 'convert.sh', '--', '26'], '26 mi', ['command', 'exit_code'], ['run', 'units', 'x'], "no script 'x'"
     ),
-    'new': Command(['new', 'fresh'], 'Made skills/fresh', ['name', 'files'], ['new', 'Bad Name'], "Use 'bad-name'"),
+    'new': Command(['new', 'fresh'], 'Created skills/fresh', ['name', 'files'], ['new', 'Bad Name'], "Use 'bad-name'"),
     'add': Command(
         ['add', 'THEIRS', '--path', 'skills/xlsx'],
         'added xlsx',
@@ -83,13 +83,13 @@ COMMANDS = {
         offline_status=3,
         offline_shows='cannot be written',
     ),
-    'sync': Command(['sync'], 'pdf', ['sources'], ['sync', 'x'], 'is no source of this project'),
+    'sync': Command(['sync'], 'pdf', ['sources'], ['sync', 'x'], 'is not a source of this project'),
     'lock': Command(
         ['lock'],
-        'nothing has changed',
+        'no changes',
         ['sources'],
         ['lock', 'x'],
-        'is no source of this project',
+        'is not a source of this project',
         offline_status=3,
         offline_shows='cannot be written',
     ),
@@ -98,11 +98,11 @@ COMMANDS = {
         'up to date',
         ['sources'],
         ['outdated', 'x'],
-        'is no source',
+        'is not a source',
         offline_status=3,
         offline_shows='cannot be written',
     ),
-    'remove': Command(['remove', 'pdf'], 'removed', ['removed', 'skills'], ['remove', 'x'], 'is no source'),
+    'remove': Command(['remove', 'pdf'], 'removed', ['removed', 'skills'], ['remove', 'x'], 'is not a source'),
     'chat': Command(
         ['chat'],
         'The script printed: 26 mi',
@@ -161,7 +161,7 @@ class Bench:
             input=case.stdin,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
         return Done(done.returncode, done.stdout, done.stderr)
@@ -172,7 +172,7 @@ class Zygote:
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
-        self._socket.settimeout(120)  # a command that hangs fails its test, and does not hold the others
+        self._socket.settimeout(600)  # a command that hangs fails its test, and does not hold the others
         self._lock = threading.Lock()
         command = [sys.executable, '-m', 'tests.cli.zygote', str(theirs.fileno())]
         self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd=ROOT)
@@ -180,7 +180,7 @@ class Zygote:
 
     def close(self) -> None:
         self._socket.close()
-        self._process.wait(60)
+        self._process.wait(600)
 
     def become(self, args: list[str], cwd: Path, env: dict[str, str], descriptors: list[int]) -> int:
         request = json.dumps({'args': args, 'cwd': str(cwd), 'env': env}).encode()
@@ -343,7 +343,7 @@ def test_a_reader_who_has_gone_ends_it_quietly(bench: Bench, args: list[str]):
             stdout=ours,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=600,
         )
     finally:
         os.close(ours)

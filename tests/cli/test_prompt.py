@@ -70,7 +70,7 @@ def test_many_skills_are_counted_without_loading_them(cli: Cli, here: Path):
 
 
 def test_without_skills_nothing_is_sent(cli: Cli, here: Path):
-    assert '(none, because there are no skills)' in cli('prompt').out
+    assert '(none: there are no skills)' in cli('prompt').out
     assert cli('prompt', '--json').data['tools'] == []
 
 

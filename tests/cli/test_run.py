@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,7 @@ def test_arguments_are_what_a_model_sends(cli: Cli, tool: Path, args: list[str],
         (['run', 'tool', 'x.md'], 'is a resource'),
         (['run', 'tool', 'echo', '--arg', 'novalue'], "--arg takes KEY=VALUE, not 'novalue'."),
         (['run', 'tool', 'echo', '--args-json', '{'], '--args-json is not JSON'),
-        (['run', 'tool', 'echo', '--args-json', '[]', '--', 'x'], '--args-json gives all arguments'),
+        (['run', 'tool', 'echo', '--args-json', '[]', '--', 'x'], '--args-json already gives all arguments'),
         (['run', 'tool', 'echo', '--arg', '--bad=x'], "Write the argument '--bad' without its dashes"),
         (['run', 'tool', 'echo', '--timeout', '0'], '0.1'),
         (['run', 'tool'], "'SCRIPT'"),
@@ -92,9 +93,9 @@ def test_a_script_that_fails_is_bad_news(cli: Cli, tool: Path):
 
 
 def test_a_script_that_takes_too_long_is_stopped(cli: Cli, tool: Path):
-    done = cli('run', 'tool', 'slow', '--timeout', '0.5')
+    done = cli('run', 'tool', 'slow', '--timeout', '2')
     assert (done.status, done.out) == (1, 'begun\n')
-    assert 'failed: stopped after 0.' in done.err
+    assert re.search(r'failed: stopped after \d+\.\d s', done.err)
 
 
 def test_standard_input_is_sent_on(cli: Cli, tool: Path):

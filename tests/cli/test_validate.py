@@ -48,7 +48,7 @@ What each code means: https://pydantic-ai-skills.readthedocs.io/en/latest/proble
 def test_good_skills_are_fine(cli: Cli, here: Path):
     write_skill(here / 'skills/good')
     done = cli('validate', 'skills/good')
-    assert (done.status, done.out, done.err) == (0, '1 skill, nothing wrong.\n', '')
+    assert (done.status, done.out, done.err) == (0, '1 skill, no problems.\n', '')
 
 
 def test_lenient_is_about_what_loads(cli: Cli, broken: Path):
@@ -60,9 +60,9 @@ def test_lenient_is_about_what_loads(cli: Cli, broken: Path):
 @pytest.mark.parametrize(
     ('args', 'message'),
     [
-        (['nowhere'], "There is no 'nowhere'."),
-        (['empty'], 'There are no skills in empty.'),
-        ([], 'There is nothing to check here. Name a directory of skills, or a skill.'),
+        (['nowhere'], 'nowhere does not exist.'),
+        (['empty'], 'No skills found in empty.'),
+        ([], 'No skills found in this folder. Name a directory of skills, or a skill.'),
     ],
 )
 def test_nothing_to_check_is_a_mistake(cli: Cli, here: Path, args: list[str], message: str):
@@ -192,7 +192,7 @@ class TestFix:
         assert 'fixed: skills/a/SKILL.md [name-invalid]' in done.out
         assert '2 skills, 1 problem.\n' in done.out
         assert (here / 'skills/a/SKILL.md').read_text() == skill_md('a')
-        assert cli('validate', '--fix', 'skills/a').out == '1 skill, nothing wrong.\n'
+        assert cli('validate', '--fix', 'skills/a').out == '1 skill, no problems.\n'
 
     def test_json_says_what_was_fixed(self, cli: Cli, here: Path):
         write(here / 'skills', {'a/skill.md': skill_md('a')})
@@ -212,7 +212,7 @@ class TestPreCommit:
     def test_files_that_belong_to_no_skill_are_let_pass(self, cli: Cli, here: Path):
         write(here, {'src/skills/code.py': '', 'README.md': ''})
         done = cli('validate', 'src/skills/code.py', 'README.md')
-        assert (done.status, done.out) == (0, '0 skills, nothing wrong.\n')
+        assert (done.status, done.out) == (0, '0 skills, no problems.\n')
 
     def test_the_hook_brings_what_the_command_line_needs(self):
         import tomllib

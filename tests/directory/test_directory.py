@@ -15,9 +15,9 @@ import pytest
 
 from pydantic_ai_skills import SkillsDirectory, SkillsToolset
 from pydantic_ai_skills.catalog import SkillsSource
-from pydantic_ai_skills.directory.scan import MAX_SCAN_DEPTH
+from pydantic_ai_skills.directory.settings import ScanLimits
 from pydantic_ai_skills.directory.watch import WatchedDirectory
-from tests.folders import settle, skill_md, write, write_skill
+from tests.folders import at_first_wait, settle, skill_md, write, write_skill
 
 
 def codes(directory: SkillsDirectory) -> dict[str, list[str]]:
@@ -73,18 +73,19 @@ def test_a_depth_below_zero_is_refused() -> None:
 
 
 def test_without_max_depth_there_is_still_an_end_and_it_is_told(tmp_path: Path) -> None:
-    write_skill(tmp_path.joinpath(*['d'] * MAX_SCAN_DEPTH, 'too-deep'))
-    write_skill(tmp_path.joinpath(*['d'] * (MAX_SCAN_DEPTH - 1), 'deepest'))
+    depth = ScanLimits().scan_depth
+    write_skill(tmp_path.joinpath(*['d'] * depth, 'too-deep'))
+    write_skill(tmp_path.joinpath(*['d'] * (depth - 1), 'deepest'))
     directory = SkillsDirectory(tmp_path, max_depth=None)
     assert list(directory.get_skills()) == ['deepest']
     assert codes(directory) == {'.': ['too-many-folders']}
 
 
-def test_only_so_many_folders_are_looked_into_and_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('pydantic_ai_skills.directory.scan.MAX_SCANNED_FOLDERS', 4)
+def test_only_so_many_folders_are_looked_into_and_it_is_told(tmp_path: Path) -> None:
     for name in 'abcde':
         write_skill(tmp_path / name)
     directory = SkillsDirectory(tmp_path)
+    directory.limits = ScanLimits(scanned_folders=4)
     assert len(directory.get_skills()) == 3
     assert codes(directory) == {'.': ['too-many-folders']}
 
@@ -459,10 +460,10 @@ def test_edits_within_one_tick_of_the_clock_are_seen(tmp_path: Path) -> None:
 
 
 def test_what_changed_long_ago_is_not_looked_into_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('pydantic_ai_skills.directory.folder_skill._COARSE_CLOCK_TICK_NS', 50_000_000)
     write_skill(tmp_path / 's')
     settle()
     directory = SkillsDirectory(tmp_path)
+    directory.limits = ScanLimits(coarse_tick_ns=50_000_000)
     found = directory.find()
     refuse_to_open(monkeypatch, 'SKILL.md', errno.EACCES)
     assert directory.find() is found
@@ -527,22 +528,15 @@ def test_a_folder_that_is_removed_from_a_listed_skill_is_seen(tmp_path: Path) ->
 # --- While somebody writes ----------------------------------------------------------------------------------------
 
 
-def in_a_moment(work: Callable[[], object]) -> threading.Timer:
-    timer = threading.Timer(0.02, work)
-    timer.start()
-    return timer
-
-
 @pytest.mark.parametrize(
     'half', ['', '---\nname: s\n', skill_md('s').encode() + b'\xa9.'], ids=['empty', 'unclosed', 'torn']
 )
 def test_a_file_that_is_just_being_written_is_waited_for(tmp_path: Path, half: str | bytes) -> None:
     write(tmp_path / 's', {'SKILL.md': half})
-    writer = in_a_moment(lambda: write_skill(tmp_path / 's', 'Written.'))
     directory = SkillsDirectory(tmp_path)
-    assert directory.get_skills()['s'].description == 'Written.'
+    with at_first_wait(lambda: write_skill(tmp_path / 's', 'Written.')):
+        assert directory.get_skills()['s'].description == 'Written.'
     assert directory.problems == []
-    writer.join()
 
 
 @pytest.mark.parametrize('what', ['group/s/SKILL.md', 'group/s', 'group', '.'])
@@ -552,9 +546,8 @@ def test_what_is_just_being_replaced_is_waited_for(tmp_path: Path, what: str) ->
     directory = SkillsDirectory(root)
     assert list(directory.get_skills()) == ['s']
     (root / what).rename(tmp_path / 'away')
-    writer = in_a_moment(lambda: (tmp_path / 'away').rename(root / what))
-    assert list(directory.get_skills()) == ['s']
-    writer.join()
+    with at_first_wait(lambda: (tmp_path / 'away').rename(root / what)):
+        assert list(directory.get_skills()) == ['s']
 
 
 def test_a_folder_that_goes_while_it_is_looked_for_is_no_problem(
@@ -576,21 +569,24 @@ def test_a_folder_that_goes_while_it_is_looked_for_is_no_problem(
     assert directory.problems == []
 
 
-def test_a_file_that_never_rests_keeps_its_last_good_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('pydantic_ai_skills.directory.scan.STALL_NS', 300_000_000)
+def test_a_file_that_never_rests_keeps_its_last_good_version(tmp_path: Path) -> None:
     path = write_skill(tmp_path / 's') / 'SKILL.md'
     directory = SkillsDirectory(tmp_path)
+    directory.limits = ScanLimits(stall_ns=300_000_000)
     (skill,) = directory.get_skills().values()
     stop = threading.Event()
+
+    begun = threading.Event()
 
     def scribble() -> None:
         while not stop.is_set():
             path.write_text('---\nname: s\n')
+            begun.set()
             stop.wait(0.005)
 
     writer = threading.Thread(target=scribble)
     writer.start()
-    time.sleep(0.02)
+    begun.wait()
     kept = directory.get_skills()
     stop.set()
     writer.join()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pydantic_ai_skills import SkillProblem, SkillsCapability, SkillsDirectory, SkillsToolset
+from pydantic_ai_skills.directory.settings import ScanLimits
 from pydantic_ai_skills.types import FoundSkills
 from tests.directory.test_directory import BROKEN, CHANGES
 from tests.folders import settle, skill_md, write, write_skill
@@ -28,7 +29,7 @@ def shown(found: FoundSkills) -> Any:
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('pydantic_ai_skills.directory.disk_index.CHUNK', 7)
+    monkeypatch.setattr(SkillsDirectory, 'limits', ScanLimits(index_chunk=7))
 
 
 @pytest.fixture
@@ -318,13 +319,13 @@ def test_without_a_home_folder_the_files_are_read(
     assert (found.path, 'as disk_index=' in found.message) == (str(library), True)
 
 
-def test_a_tree_that_is_cut_is_read_each_time(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('pydantic_ai_skills.directory.scan.MAX_SCANNED_FOLDERS', 2)
+def test_a_tree_that_is_cut_is_read_each_time(tmp_path: Path, file: Path) -> None:
     for name in 'abc':
         write_skill(tmp_path / 'root' / name)
     settle()
     for _ in range(2):
         directory = SkillsDirectory(tmp_path / 'root', disk_index=file)
+        directory.limits = ScanLimits(scanned_folders=2)
         assert [found.code for found in directory.problems] == ['too-many-folders']
 
 

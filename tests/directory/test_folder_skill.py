@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,18 @@ import pytest
 from anyio import to_thread
 
 from pydantic_ai_skills import Skill, SkillScript, SkillsDirectory, SkillsToolset
-from pydantic_ai_skills.directory.folder_skill import MAX_ENTRIES, MAX_FILES, MAX_FOLDER_DEPTH, MAX_FOLDERS
 from pydantic_ai_skills.directory.scan import HEAD_BYTES
+from pydantic_ai_skills.directory.settings import ScanLimits
 from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillValidationError
 from pydantic_ai_skills.execution import CallableSkillScriptExecutor
 from tests.folders import call_tool, settle, skill_md, write, write_skill
 
 
-def only_skill(root: Path, **options: Any) -> Skill[Any]:
+def only_skill(root: Path, limits: ScanLimits | None = None, **options: Any) -> Skill[Any]:
     """The skill in a directory that has one."""
-    (skill,) = SkillsDirectory(root, **options).get_skills().values()
+    directory = SkillsDirectory(root, **options)
+    directory.limits = limits or directory.limits
+    (skill,) = directory.get_skills().values()
     return skill
 
 
@@ -70,19 +73,20 @@ def test_files_are_listed_on_first_use(tmp_path: Path) -> None:
     assert skill.is_listed
 
 
-def test_an_edit_after_discovery_shows_in_header_and_instructions_at_once(tmp_path: Path) -> None:
+def test_reading_instructions_changes_no_other_field_and_an_edit_shows_at_the_next_look(tmp_path: Path) -> None:
+    def fields(skill: Skill[Any]) -> tuple[Any, ...]:
+        return skill.name, skill.description, skill.license, skill.compatibility, skill.metadata
+
     write_skill(tmp_path / 's', 'Old.', 'Old body.')
-    skill = only_skill(tmp_path)
-    edited = '---\nname: t\ndescription: New.\nlicense: MIT\ncompatibility: git\nversion: "2"\n---\nNew body.'
+    directory = SkillsDirectory(tmp_path)
+    skill = directory.get_skills()['s']
+    edited = '---\nname: s\ndescription: New.\nlicense: MIT\ncompatibility: git\nversion: "2"\n---\nNew body.'
     write(tmp_path / 's', {'SKILL.md': edited})
     assert skill.content == 'New body.'
-    assert (skill.name, skill.description, skill.license, skill.compatibility, skill.metadata) == (
-        's',
-        'New.',
-        'MIT',
-        'git',
-        {'version': '2'},
-    )
+    assert fields(skill) == ('s', 'Old.', None, None, {})
+    skill = directory.get_skills()['s']
+    assert fields(skill) == ('s', 'New.', 'MIT', 'git', {'version': '2'})
+    assert skill.content == 'New body.'
 
 
 def test_instructions_are_read_once(tmp_path: Path) -> None:
@@ -208,10 +212,9 @@ async def test_a_resource_is_read_from_its_file_each_time(tmp_path: Path) -> Non
 # --- What is left out ---------------------------------------------------------------------------------------------
 
 
-async def test_what_is_left_out_is_told_and_the_rest_is_offered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr('pydantic_ai_skills.directory.folder_skill.MAX_RESOURCE_BYTES', 100)
+async def test_what_is_left_out_is_told_and_the_rest_is_offered(tmp_path: Path) -> None:
+    directory = SkillsDirectory(tmp_path)
+    directory.limits = ScanLimits(resource_bytes=100)
     folder = write_skill(
         tmp_path / 's',
         files={'a.md': 'text', 'large.md': 'x' * 101, 'exact.md': 'x' * 100, 'hid\u202eden.md': '', 'two  spaces': ''},
@@ -224,7 +227,7 @@ async def test_what_is_left_out_is_told_and_the_rest_is_offered(
     write(folder, {os.fsdecode(b'not-utf8-\xff.md'): 'text'})
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(os.path.relpath(folder / 'socket'))
-        toolset = SkillsToolset[None](directories=[tmp_path])
+        toolset = SkillsToolset[None](directories=[directory])
         await toolset.load()
         skill = toolset.get_skill('s')
         assert names(skill) == (['a.md', 'exact.md'], [])
@@ -262,7 +265,7 @@ def test_a_folder_that_cannot_be_opened_is_told(tmp_path: Path, monkeypatch: pyt
 
 
 def test_folders_are_looked_into_down_to_a_limit(tmp_path: Path) -> None:
-    deepest = '/'.join(['d'] * MAX_FOLDER_DEPTH)
+    deepest = '/'.join(['d'] * ScanLimits().folder_depth)
     write_skill(tmp_path / 's', files={f'{deepest}/a.md': '', f'{deepest}/d/b.md': ''})
     skill = only_skill(tmp_path)
     assert names(skill) == ([f'{deepest}/a.md'], [])
@@ -270,11 +273,11 @@ def test_folders_are_looked_into_down_to_a_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('beyond', ['files', 'folders', 'entries'])
-def test_only_so_much_of_a_skill_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beyond: str) -> None:
-    assert (MAX_FILES, MAX_FOLDERS, MAX_ENTRIES) == (1_000, 500, 5_000)
-    monkeypatch.setattr(f'pydantic_ai_skills.directory.folder_skill.MAX_{beyond.upper()}', 4)
+def test_only_so_much_of_a_skill_is_looked_at(tmp_path: Path, beyond: str) -> None:
+    usual = ScanLimits()
+    assert (usual.files, usual.folders, usual.entries) == (1_000, 500, 5_000)
     write_skill(tmp_path / 's', files={f'{letter}/{letter}.md': '' for letter in 'abcdefg'})
-    skill = only_skill(tmp_path)
+    skill = only_skill(tmp_path, replace(usual, **{beyond: 4}))
     expected = {
         'files': ['a/a.md', 'b/b.md', 'c/c.md', 'd/d.md'],
         'folders': ['a/a.md', 'b/b.md', 'c/c.md'],
@@ -284,10 +287,9 @@ def test_only_so_much_of_a_skill_is_looked_at(tmp_path: Path, monkeypatch: pytes
     assert problems(skill) == {'.': 'too-many-files'}
 
 
-def test_a_folder_within_its_limits_is_not_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('pydantic_ai_skills.directory.folder_skill.MAX_FILES', 3)
+def test_a_folder_within_its_limits_is_not_reported(tmp_path: Path) -> None:
     write_skill(tmp_path / 's', files={'a.md': '', 'b.md': '', 'c.md': ''})
-    skill = only_skill(tmp_path)
+    skill = only_skill(tmp_path, ScanLimits(files=3))
     assert names(skill) == (['a.md', 'b.md', 'c.md'], [])
     assert problems(skill) == {}
 

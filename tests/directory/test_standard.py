@@ -147,7 +147,7 @@ async def test_skills_of_an_untrusted_checkout_do_not_reach_the_prompt(home: Pat
         ('project-untrusted', Path('inner/deep/.claude/skills')),
     ]
     assert toolset.problems[0].message.replace(str(project), 'PROJECT') == snapshot(
-        "Its skills are not used: the project 'PROJECT' is not trusted. If you have read them, say so with trust=[...]."
+        "Its skills are not used: project 'PROJECT' is not trusted. Read them, then add it to trust=[...]."
     )
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import socket
@@ -10,6 +11,7 @@ from inline_snapshot import snapshot
 
 from pydantic_ai_skills import SkillsDirectory, ValidationReport, fix_problems, skill_rules, validate_skills
 from pydantic_ai_skills.directory.scan import HEAD_BYTES
+from tests.directory.test_directory import refuse_to_open
 from tests.folders import settle, skill_md, write, write_skill
 
 
@@ -139,8 +141,9 @@ class TestWhatIsLookedAt:
         assert told == [(0, 3), (1, 3), (2, 3)]
 
 
-def test_a_skill_that_has_gone_since_it_was_found_is_no_accident(tmp_path: Path):
-    folder = write_skill(tmp_path / 'a', files={'link': ''})
+@pytest.mark.parametrize(('name', 'codes'), [('ordinary.md', []), ('odd name', ['file-unreadable'])])
+def test_a_skill_that_has_gone_since_it_was_found_is_no_accident(tmp_path: Path, name: str, codes: list[str]):
+    folder = write_skill(tmp_path / 'a', files={name: ''})
 
     def vanish(done: int, total: int) -> None:
         (folder / 'SKILL.md').unlink()
@@ -148,16 +151,10 @@ def test_a_skill_that_has_gone_since_it_was_found_is_no_accident(tmp_path: Path)
     def vanish_whole(done: int, total: int) -> None:
         shutil.rmtree(folder)
 
-    assert validate_skills(tmp_path, progress=vanish_whole) == ValidationReport(skills=1, problems=())
-    write_skill(folder).joinpath('odd name').write_text('')
-    assert validate_skills(tmp_path, progress=vanish_whole) == ValidationReport(skills=0, problems=())
-    write_skill(folder)
-    (tmp_path / 'link').symlink_to('nowhere')  # so that each skill is found before its files are listed
     assert validate_skills(tmp_path, progress=vanish) == ValidationReport(skills=1, problems=())
     write_skill(folder)
-    assert [problem.code for problem in validate_skills(tmp_path, progress=vanish_whole).problems] == [
-        'file-unreadable'
-    ]
+    report = validate_skills(tmp_path, progress=vanish_whole)
+    assert (report.skills, [problem.code for problem in report.problems]) == (1, codes)
 
 
 def thorough(root: Path) -> tuple[int, set[tuple[str, str]]]:
@@ -187,7 +184,7 @@ TREES: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize('tree', TREES)
 @pytest.mark.parametrize('link', ['', 'link', 'x/link', 'a/link'])
-def test_the_quick_way_finds_what_the_thorough_way_finds(tmp_path: Path, tree: str, link: str):
+def test_validation_finds_what_finding_and_listing_each_skill_finds(tmp_path: Path, tree: str, link: str):
     write(
         tmp_path,
         {path: skill_md(name) if name and 'SKILL' in path.upper() else name for path, name in TREES[tree].items()},
@@ -199,19 +196,9 @@ def test_the_quick_way_finds_what_the_thorough_way_finds(tmp_path: Path, tree: s
     assert (report.skills, {(problem.path, problem.code) for problem in report.problems}) == thorough(tmp_path)
 
 
-def test_very_many_folders_are_checked_in_the_thorough_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for name in 'ab':
-        write_skill(tmp_path / name)
-    monkeypatch.setattr('pydantic_ai_skills.directory.plain.MAX_SKILLS', 1)
-    assert validate_skills(tmp_path).skills == 2
-
-
 def test_what_cannot_be_read_quickly_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def refuse(path: str, size: int) -> bytes:
-        raise PermissionError(13, 'Permission denied')
-
     write_skill(tmp_path / 'a')
-    monkeypatch.setattr('pydantic_ai_skills.directory.plain.read_file', refuse)
+    refuse_to_open(monkeypatch, 'a/SKILL.md', errno.EACCES)
     assert validate_skills(tmp_path).ok
 
 

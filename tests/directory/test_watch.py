@@ -20,10 +20,17 @@ from pydantic_ai import Agent
 from watchfiles import Change
 
 from pydantic_ai_skills import SkillsCapability, SkillsDirectory, SkillsToolset
-from pydantic_ai_skills.directory.watch import MAX_LOOKS, RETRY_S, Events, Fence, WatchedDirectory
+from pydantic_ai_skills.directory.settings import ScanLimits
+from pydantic_ai_skills.directory.watch import MAX_LOOKS, Events, Fence, WatchedDirectory, WatchTimes
 from tests.conversations import ScriptedModel
 from tests.directory.test_directory import CHANGES, refuse_to_open
 from tests.folders import settle, skill_md, write, write_skill
+
+
+@pytest.fixture(autouse=True)
+def busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for events as long as it takes: a machine with much else to do is no reason to stop trusting them."""
+    monkeypatch.setattr(WatchedDirectory, 'times', WatchTimes(patience=60, first_patience=60))
 
 
 @pytest.fixture
@@ -115,9 +122,9 @@ def test_a_folder_that_goes_while_it_is_about_to_be_watched_is_no_problem(
 ) -> None:
     watch = Events.__init__
 
-    def remove_then_watch(self: Events, folders: frozenset[str]) -> None:
+    def remove_then_watch(self: Events, folders: frozenset[str], patience: float) -> None:
         shutil.rmtree(root / 'a', ignore_errors=True)
-        watch(self, folders)
+        watch(self, folders, patience)
 
     monkeypatch.setattr(Events, '__init__', remove_then_watch)
     watched = WatchedDirectory(SkillsDirectory(root))
@@ -237,23 +244,22 @@ def test_a_child_process_watches_for_itself(root: Path) -> None:
     os.close(send)
 
 
-def test_everything_is_looked_at_once_in_a_while(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_is_looked_at_once_in_a_while(root: Path) -> None:
     directory = Counting(root)
     watched = WatchedDirectory(directory)
     watched.find()
     looks = directory.looks
-    monkeypatch.setattr('pydantic_ai_skills.directory.watch.TRUST_S', 0)
+    watched.times = WatchTimes(trust=0)
     watched.find()
     assert directory.looks == looks + 1
 
 
-def test_where_events_are_late_the_files_are_looked_at(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_events_are_late_the_files_are_looked_at(root: Path) -> None:
     directory = Counting(root)
     watched = WatchedDirectory(directory)
     assert watched.find().problems == ()
     looks = directory.looks
-    monkeypatch.setattr('pydantic_ai_skills.directory.watch.PATIENCE_S', -1)
-    monkeypatch.setattr('pydantic_ai_skills.directory.watch.FIRST_PATIENCE_S', -1)
+    watched.times = WatchTimes(patience=-1, first_patience=-1)
     watched.find()
     assert directory.looks > looks
     write_skill(root / 'a', 'Edited.')
@@ -270,8 +276,7 @@ def test_the_event_is_waited_for_once_the_folders_are_watched(root: Path, monkey
         yield from watch(*folders, **options)
 
     monkeypatch.setattr(watchfiles, 'watch', slow_watch)
-    monkeypatch.setattr('pydantic_ai_skills.directory.watch.FIRST_PATIENCE_S', 1)
-    assert WatchedDirectory(SkillsDirectory(root)).find().problems == ()
+    assert WatchedDirectory(SkillsDirectory(root), WatchTimes(first_patience=1)).find().problems == ()
 
 
 def test_changes_that_are_told_apart_are_seen_together(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +295,7 @@ def test_changes_that_are_told_apart_are_seen_together(root: Path, monkeypatch: 
 def test_a_directory_that_cannot_be_watched_is_a_problem_and_works(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[frozenset[str]] = []
 
-    def refuse(self: Events, folders: frozenset[str]) -> None:
+    def refuse(self: Events, folders: frozenset[str], patience: float) -> None:
         tries.append(folders)
         raise OSError('OS file watch limit reached.')
 
@@ -305,7 +310,7 @@ def test_a_directory_that_cannot_be_watched_is_a_problem_and_works(root: Path, m
     write_skill(root / 'a', 'Edited.')
     assert watched.find().skills[0].description == 'Edited.'
     assert len(tries) == 1
-    monkeypatch.setattr('pydantic_ai_skills.directory.watch.time.monotonic', partial(later, RETRY_S))
+    monkeypatch.setattr('pydantic_ai_skills.directory.watch.time.monotonic', partial(later, WatchTimes().retry))
     write_skill(root / 'a', 'Edited again.')
     assert watched.find().skills[0].description == 'Edited again.'
     assert len(tries) == 2
@@ -331,15 +336,14 @@ def test_a_file_whose_name_is_no_text_hides_no_change(root: Path) -> None:
         assert (found.skills[0].description, found.problems) == (f'Number {number}.', ())
 
 
-def test_a_file_that_stays_half_written_is_seen_without_an_event(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('pydantic_ai_skills.directory.directory.PATIENCE_S', 0.0)
-    watched = WatchedDirectory(SkillsDirectory(root))
+def test_a_file_that_stays_half_written_is_seen_without_an_event(root: Path) -> None:
+    directory = SkillsDirectory(root)
+    directory.limits = ScanLimits(patience_s=0.0, stall_ns=10**15)
+    watched = WatchedDirectory(directory)
     watched.find()
     (root / 'a/SKILL.md').write_text('---\nname: a\n')
-    with monkeypatch.context() as patch:
-        patch.setattr('pydantic_ai_skills.directory.scan.STALL_NS', 10**15)
-        assert [skill.name for skill in watched.find().skills] == ['a', 'b']
-    monkeypatch.setattr('pydantic_ai_skills.directory.scan.STALL_NS', 0)
+    assert [skill.name for skill in watched.find().skills] == ['a', 'b']
+    directory.limits = ScanLimits(patience_s=0.0, stall_ns=0)
     found = watched.find()
     assert [skill.name for skill in found.skills] == ['b']
     assert [problem.code for problem in found.problems] == ['unclosed-frontmatter']
@@ -376,14 +380,13 @@ def test_where_temporary_files_are_cleared_up_changes_are_seen_all_the_same(
 def test_that_a_directory_cannot_be_watched_is_told_for_as_long_as_it_is_so(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(self: Events, folders: frozenset[str]) -> None:
+    def refuse(self: Events, folders: frozenset[str], patience: float) -> None:
         raise OSError('OS file watch limit reached.')
 
-    def no_events(self: Events) -> None:
+    def no_events(self: Events, patience: float) -> None:
         return None
 
-    monkeypatch.setattr('pydantic_ai_skills.directory.watch.RETRY_S', 0.0)
-    watched = WatchedDirectory(SkillsDirectory(root))
+    watched = WatchedDirectory(SkillsDirectory(root), WatchTimes(retry=0.0))
     assert watched.find().problems == ()
     with monkeypatch.context() as patch:
         patch.setattr(Events, 'since_last_asked', no_events)

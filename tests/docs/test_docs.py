@@ -9,7 +9,7 @@ import pytest
 
 import pydantic_ai_skills
 from pydantic_ai_skills import exceptions
-from pydantic_ai_skills.parsing.rules import RULES, problem
+from pydantic_ai_skills.problems import RULES, problem
 
 DOCS = Path(__file__).parent.parent.parent / 'docs'
 OWN_SKILL = Path(pydantic_ai_skills.__file__).parent / '.agents/skills/pydantic-ai-skills'

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import pydantic_ai_skills
-from pydantic_ai_skills.parsing.rules import RULES
+from pydantic_ai_skills.problems import RULES
 
 ROOT = Path(__file__).parent.parent.parent
 LINK = re.compile(r'\]\(([^)\s]+)\)')

@@ -17,7 +17,7 @@ from pydantic_ai_skills.execution.arguments import (
     MAX_ARGV_BYTES,
     MAX_JSON_CHARS,
     MAX_STDIN_BYTES,
-    ScriptArguments,
+    ArgumentVector,
     build_arguments,
 )
 
@@ -48,19 +48,21 @@ from pydantic_ai_skills.execution.arguments import (
         ({'_': 'in.pdf'}, ['in.pdf']),
         ({'_': None}, []),
         ({'_': [1, 2.5, True, False, '-', '-3', '-0.5', '']}, ['1', '2.5', 'true', 'false', '-', '-3', '-0.5', '']),
+        ({'_': ['-1e5', -1e-7, '-2.5E+3']}, ['-1e5', '-1e-07', '-2.5E+3']),
+        ({'_': ['-1e5', '-1E-5', '-.5', -1e-7]}, ['-1e5', '-1E-5', '-.5', '-1e-07']),
         (['in.pdf', '--fast', '-x', 3, True], ['in.pdf', '--fast', '-x', '3', 'true']),
         ('{"_": ["a"], "n": 1}', ['a', '-n', '1']),
         ('["a", "--b"]', ['a', '--b']),
     ],
 )
 def test_arguments_become_a_vector(args: Any, argv: list[str]) -> None:
-    assert build_arguments(args) == ScriptArguments(argv=tuple(argv))
+    assert build_arguments(args) == ArgumentVector(argv=tuple(argv))
 
 
 @pytest.mark.parametrize('text', ['', 'two\nlines', 'x' * MAX_STDIN_BYTES])
 def test_the_reserved_key_is_text_for_standard_input(text: str) -> None:
-    assert build_arguments({'_stdin': text, 'a': 1}) == ScriptArguments(argv=('-a', '1'), stdin=text)
-    assert build_arguments({'_stdin': None}) == ScriptArguments()
+    assert build_arguments({'_stdin': text, 'a': 1}) == ArgumentVector(argv=('-a', '1'), stdin=text)
+    assert build_arguments({'_stdin': None}) == ArgumentVector()
 
 
 NESTED = '[' * 100_000 + ']' * 100_000
@@ -110,6 +112,8 @@ NESTED = '[' * 100_000 + ']' * 100_000
         ({f'a{i}': 'x' for i in range(10_000)}, 'There are 1,002 arguments'),
         (['x' * MAX_ARGUMENT_BYTES] * 6, f'600,006 bytes long together; a script may have {MAX_ARGV_BYTES:,}'),
         ({'_': ['--help']}, "The positional argument '--help' begins with a dash"),
+        ({'_': ['-1x']}, "The positional argument '-1x' begins with a dash"),
+        ({'_': ['-1e']}, "The positional argument '-1e' begins with a dash"),
         ({'_': ['-rf']}, "The positional argument '-rf' begins with a dash"),
         ({'_stdin': ['a']}, "The value of '_stdin' must be text, not a list"),
         ({'_stdin': 5}, "The value of '_stdin' must be text, not a number."),

@@ -1,13 +1,22 @@
-"""Results and the executor that calls a function."""
+"""Results, the executor that calls a function, and time limits for any executor."""
 
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
-from pydantic_ai_skills.execution.base import CallableSkillScriptExecutor, ScriptResult, SkillScriptExecutor
+from pydantic_ai_skills.exceptions import SkillScriptExecutionError
+from pydantic_ai_skills.execution.base import (
+    CallableSkillScriptExecutor,
+    ScriptResult,
+    SkillScriptExecutor,
+    is_sandbox,
+    with_timeout,
+)
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
 from pydantic_ai_skills.types import SkillScript
 
@@ -77,3 +86,24 @@ async def test_an_object_with_an_async_call_method_and_a_function_that_returns_a
 def test_executors_follow_the_protocol() -> None:
     assert isinstance(CallableSkillScriptExecutor(print), SkillScriptExecutor)
     assert isinstance(LocalSkillScriptExecutor(), SkillScriptExecutor)
+
+
+@pytest.mark.parametrize(('may_extend', 'seconds', 'expected'), [(True, 99, 99), (False, 99, 30), (False, 5, 5)])
+def test_an_executor_with_limits_gets_another_one(may_extend: bool, seconds: float, expected: float):
+    executor = LocalSkillScriptExecutor()
+    limited = with_timeout(executor, seconds, may_extend=may_extend)
+    assert isinstance(limited, LocalSkillScriptExecutor)
+    assert (limited.timeout, executor.timeout) == (expected, 30)
+
+
+async def test_any_other_executor_is_cancelled_when_its_time_is_up(tmp_path: Path):
+    async def run(script: SkillScript, args: Any) -> str:
+        await anyio.sleep(args or 0)
+        return 'done'
+
+    executor = with_timeout(CallableSkillScriptExecutor(run), 0.01, may_extend=False)
+    script = SkillScript('slow', uri=str(tmp_path / 'slow'), executor=executor)
+    assert await script.run(None) == 'done'
+    with pytest.raises(SkillScriptExecutionError, match="The script 'slow' was stopped: it did not end within 0.01 s"):
+        await script.run(None, 60)
+    assert not is_sandbox(executor)

@@ -13,22 +13,20 @@ import pytest
 from anyio import to_thread
 
 from pydantic_ai_skills import ScriptLimits, SkillScriptExecutionError
-from pydantic_ai_skills.execution import cgroup
 from pydantic_ai_skills.execution.base import SkillScriptStoppedError
 from pydantic_ai_skills.execution.bubblewrap.executor import BubblewrapSkillScriptExecutor
-from pydantic_ai_skills.execution.cgroup import PREFIX, ControlGroup, control_groups, own_group
+from pydantic_ai_skills.execution.cgroup import PREFIX, ControlGroup, can_make_groups, control_groups, find_parent
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
 
 from .conftest import MakeScript
 
-CONTROL_GROUPS = 'pydantic_ai_skills.execution.subprocesses.control_groups'
 EXECUTORS = [LocalSkillScriptExecutor, BubblewrapSkillScriptExecutor]
 MakeExecutor = type[LocalSkillScriptExecutor | BubblewrapSkillScriptExecutor]
 
 
 @pytest.fixture
-def parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which a new one has the files of a control group, as in the kernel's file system."""
+def parent(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which a new one has the files of a control group of a version, as in the kernel's file system."""
     mkdir = Path.mkdir
 
     def make(path: Path, *args: Any, **options: Any) -> None:
@@ -36,13 +34,19 @@ def parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if path.parent == parent:
             (path / 'pids.max').write_text('max\n')
             (path / 'cgroup.procs').touch()
-            (path / 'tasks').touch()
+            if request.param == 1:
+                (path / 'tasks').touch()
 
     parent = tmp_path / 'group'
     parent.mkdir()
-    (parent / 'tasks').touch()
+    if request.param == 1:
+        (parent / 'tasks').touch()
     monkeypatch.setattr(Path, 'mkdir', make)
     return parent
+
+
+version_1, version_2 = (pytest.mark.parametrize('parent', [version], indirect=True) for version in (1, 2))
+both_versions = pytest.mark.parametrize('parent', [1, 2], indirect=True)
 
 
 def only_group(parent: Path) -> Path:
@@ -50,6 +54,7 @@ def only_group(parent: Path) -> Path:
     return group
 
 
+@both_versions
 def test_a_group_caps_its_tasks_and_forbids_new_ones_before_it_kills(parent: Path) -> None:
     group = ControlGroup(parent, 9)
     folder = only_group(parent)
@@ -61,6 +66,7 @@ def test_a_group_caps_its_tasks_and_forbids_new_ones_before_it_kills(parent: Pat
     assert (folder / 'pids.max').read_text().startswith('0')
 
 
+@both_versions
 def test_this_process_and_those_of_other_namespaces_are_left_alone(parent: Path) -> None:
     group = ControlGroup(parent, 9)
     members = only_group(parent) / 'cgroup.procs'
@@ -69,6 +75,7 @@ def test_this_process_and_those_of_other_namespaces_are_left_alone(parent: Path)
     assert members.read_text() == f'0\n{os.getpid()}\n'
 
 
+@version_1
 def test_a_thread_goes_back_whatever_happens_in_the_group(parent: Path) -> None:
     group = ControlGroup(parent, 9)
 
@@ -80,6 +87,20 @@ def test_a_thread_goes_back_whatever_happens_in_the_group(parent: Path) -> None:
     with pytest.raises(RuntimeError), group.entered():
         fail()
     assert (parent / 'tasks').read_text() == '0'
+
+
+@version_2
+def test_in_version_2_a_command_joins_the_group_before_it_starts(parent: Path) -> None:
+    group = ControlGroup(parent, 9)
+    with group.entered():
+        done = subprocess.run([*group.prefix, 'echo', 'a b'], capture_output=True, text=True)
+    members = only_group(parent) / 'cgroup.procs'
+    assert (done.stdout, members.read_text()) == ('a b\n', '0\n')
+    members.unlink()
+    members.mkdir()
+    done = subprocess.run([*group.prefix, 'echo', 'a b'], capture_output=True, text=True)
+    assert done.returncode
+    assert done.stdout == ''
 
 
 def test_a_group_that_cannot_be_made_is_an_error_that_leaves_nothing(tmp_path: Path) -> None:
@@ -100,7 +121,7 @@ MOUNTS = (
     ('groups', 'folder'),
     [
         ('5:memory:/m\n4:cpu,pids:/ours/deep\n0::/unified\n', Path('/cg/pids/deep')),
-        ('0::/unified/deep\n', None),  # only the second version
+        ('0::/unified/deep\n', None),  # not delegated
         ('5:memory:/m\n', None),
     ],
 )
@@ -108,47 +129,64 @@ def test_the_group_of_this_process_is_found(tmp_path: Path, groups: str, folder:
     memberships, mounts = tmp_path / 'cgroup', tmp_path / 'mountinfo'
     memberships.write_text(groups)
     mounts.write_text(MOUNTS)
-    assert own_group(memberships, mounts) == folder
+    assert find_parent(memberships, mounts) == folder
     mounts.write_text('')
-    assert own_group(memberships, mounts) is None
-    assert own_group(tmp_path / 'missing', mounts) is None
+    assert find_parent(memberships, mounts) is None
+    assert find_parent(tmp_path / 'missing', mounts) is None
 
 
 def test_there_are_none_outside_linux(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, 'platform', 'darwin')
-    assert own_group() is None
+    assert find_parent() is None
 
 
-def look_again(monkeypatch: pytest.MonkeyPatch, parent: Path | None) -> Path | None:
-    monkeypatch.setattr(cgroup, 'own_group', lambda: parent)
-    return control_groups.__wrapped__()
+@pytest.mark.parametrize('enabled', ['', 'deep', 'deep/er'])
+def test_in_version_2_the_nearest_group_that_counts_tasks_is_taken(tmp_path: Path, enabled: str) -> None:
+    own = tmp_path / 'cg' / 'deep' / 'er'
+    own.mkdir(parents=True)
+    for folder in (own, own.parent, own.parent.parent):
+        (folder / 'cgroup.subtree_control').write_text('cpu memory\n')
+    memberships, mounts = tmp_path / 'cgroup', tmp_path / 'mountinfo'
+    memberships.write_text('0::/ours/deep/er\n')
+    mounts.write_text(f'33 25 0:29 /ours {tmp_path}/cg rw - cgroup2 cgroup2 rw\n')
+    assert find_parent(memberships, mounts) is None
+    delegated = tmp_path / 'cg' / enabled
+    (delegated / 'cgroup.subtree_control').write_text('cpu memory pids\n')
+    assert find_parent(memberships, mounts) == delegated
 
 
-def test_whether_groups_can_be_made_and_entered_is_tried(
-    parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert look_again(monkeypatch, parent) == parent
+@both_versions
+def test_whether_groups_can_be_made_and_entered_is_tried(parent: Path, tmp_path: Path) -> None:
+    assert can_make_groups(parent)
+    assert not can_make_groups(tmp_path / 'missing')
+
+
+@version_1
+def test_a_group_that_a_thread_cannot_leave_is_not_used(parent: Path) -> None:
     (parent / 'tasks').unlink()
-    assert look_again(monkeypatch, parent) is None
-    assert look_again(monkeypatch, tmp_path / 'missing') is None
-    assert look_again(monkeypatch, None) is None
+    assert not can_make_groups(parent)
 
 
-def test_groups_of_processes_that_were_killed_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_group_is_found_none_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, 'platform', 'darwin')
+    assert control_groups.__wrapped__() is None
+
+
+def test_groups_of_processes_that_were_killed_are_removed(tmp_path: Path) -> None:
     ended = subprocess.Popen(['true'])
     ended.wait()
     (tmp_path / f'{PREFIX}{ended.pid}-1').mkdir()
     (tmp_path / f'{PREFIX}{os.getpid()}-1').mkdir()
-    assert look_again(monkeypatch, tmp_path) is None
+    assert not can_make_groups(tmp_path)
     assert [folder.name for folder in tmp_path.iterdir()] == [f'{PREFIX}{os.getpid()}-1']
 
 
+@version_1
 @pytest.mark.parametrize('make', EXECUTORS)
 async def test_a_script_is_born_in_a_group_of_its_own(
-    make: MakeExecutor, make_script: MakeScript, parent: Path, monkeypatch: pytest.MonkeyPatch
+    make: MakeExecutor, make_script: MakeScript, parent: Path
 ) -> None:
-    monkeypatch.setattr(CONTROL_GROUPS, lambda: parent)
-    executor = await to_thread.run_sync(lambda: make(limits=ScriptLimits(processes=5)))
+    executor = await to_thread.run_sync(lambda: make(limits=ScriptLimits(processes=5), control_group=parent))
     result = await executor.run(make_script('a.sh', 'echo done'))
     assert result.stdout == 'done\n'
     group = only_group(parent)
@@ -157,49 +195,56 @@ async def test_a_script_is_born_in_a_group_of_its_own(
     assert (group / 'pids.max').read_text() == '08x\n'  # 48, then 0, on top of what our file held
 
 
+@version_2
+@pytest.mark.parametrize('make', EXECUTORS)
+async def test_a_script_joins_a_group_of_its_own(make: MakeExecutor, make_script: MakeScript, parent: Path) -> None:
+    executor = await to_thread.run_sync(lambda: make(limits=ScriptLimits(processes=5), control_group=parent))
+    assert (await executor.run(make_script('a.sh', 'echo done'))).stdout == 'done\n'
+    assert (only_group(parent) / 'cgroup.procs').read_text() == '0\n'
+
+
+@version_1
 @pytest.mark.parametrize('make', EXECUTORS)
 async def test_without_a_limit_on_processes_there_is_no_group(
-    make: MakeExecutor, make_script: MakeScript, parent: Path, monkeypatch: pytest.MonkeyPatch
+    make: MakeExecutor, make_script: MakeScript, parent: Path
 ) -> None:
-    monkeypatch.setattr(CONTROL_GROUPS, lambda: parent)
-    executor = await to_thread.run_sync(lambda: make(limits=ScriptLimits(processes=None)))
+    executor = await to_thread.run_sync(lambda: make(limits=ScriptLimits(processes=None), control_group=parent))
     assert (await executor.run(make_script('a.sh', 'echo done'))).stdout == 'done\n'
     assert [path.name for path in parent.iterdir()] == ['tasks']
 
 
+@both_versions
 async def test_the_group_of_a_script_that_cannot_be_started_is_closed(
     make_script: MakeScript, parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CONTROL_GROUPS, lambda: parent)
     monkeypatch.setattr('pydantic_ai_skills.execution.local.limits_prefix', Mock(side_effect=RuntimeError('no')))
     with pytest.raises(RuntimeError, match='no'):
-        await LocalSkillScriptExecutor().run(make_script('a.sh', 'echo done'))
+        await LocalSkillScriptExecutor(control_group=parent).run(make_script('a.sh', 'echo done'))
     assert (only_group(parent) / 'pids.max').read_text().startswith('0')
 
 
 @pytest.mark.parametrize('make', EXECUTORS)
 async def test_where_there_are_no_groups_a_script_is_stopped_all_the_same(
-    make: MakeExecutor, make_script: MakeScript, monkeypatch: pytest.MonkeyPatch
+    make: MakeExecutor, make_script: MakeScript
 ) -> None:
-    monkeypatch.setattr(CONTROL_GROUPS, lambda: None)
-    executor = await to_thread.run_sync(lambda: make(limits=ScriptLimits(processes=5)))
+    executor = await to_thread.run_sync(lambda: make(limits=ScriptLimits(processes=5), control_group=None))
     with pytest.raises(SkillScriptStoppedError, match='it started more than 5 processes'):
         await executor.run(make_script('a.sh', 'for i in 1 2 3 4 5 6 7; do sleep 9 & done; wait'))
 
 
 def test_an_executor_says_which_limits_it_only_watches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    local, sandbox = LocalSkillScriptExecutor(), BubblewrapSkillScriptExecutor()
     for user, groups, by_local, by_sandbox in [
         (0, None, ('memory', 'processes', 'work_folder'), ('memory', 'processes', 'work_folder')),
         (0, tmp_path, ('memory', 'work_folder'), ('memory', 'work_folder')),
         (1000, None, ('memory', 'processes', 'work_folder'), ('memory', 'work_folder')),
     ]:
-        monkeypatch.setattr(CONTROL_GROUPS, Mock(return_value=groups))
+        local = LocalSkillScriptExecutor(control_group=groups)
+        sandbox = BubblewrapSkillScriptExecutor(control_group=groups)
         monkeypatch.setattr(os, 'getuid', Mock(return_value=user))
         assert (local.watched, sandbox.watched) == (by_local, by_sandbox)
     limits = ScriptLimits(memory=None, work_folder=None)
-    assert LocalSkillScriptExecutor(limits=limits).watched == ('processes',)
-    monkeypatch.setattr('pydantic_ai_skills.execution.limits.can_watch', Mock(return_value=False))
+    assert LocalSkillScriptExecutor(limits=limits, control_group=None).watched == ('processes',)
+    monkeypatch.setattr(sys, 'platform', 'darwin')
     elsewhere = LocalSkillScriptExecutor()
     assert (elsewhere.watched, elsewhere.unenforced) == ((), ('memory', 'processes', 'work_folder'))
 

@@ -14,9 +14,9 @@ import pytest
 from pydantic import SecretStr
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.execution.capture import mask
 from pydantic_ai_skills.execution.environment import ScriptEnvironment
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
+from pydantic_ai_skills.execution.process import mask
 
 from .conftest import MakeScript
 
@@ -140,6 +140,8 @@ def test_each_line_of_a_long_secret_is_one() -> None:
     'values', [{'A=B': 'x'}, {'': 'x'}, {'A-B': 'x'}, {'Logging:Level': 'x'}, {'A': 'x\0y'}, {'A_TOKEN': 'x\ud800y'}]
 )
 async def test_variables_that_no_process_can_have_are_refused(make_script: MakeScript, values: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match='environment variable'):
+        LocalSkillScriptExecutor(env=values)
     executor = LocalSkillScriptExecutor(env=lambda _: values)
     with pytest.raises(SkillScriptExecutionError, match='environment variable'):
         await executor.run(make_script('a.py', ''))

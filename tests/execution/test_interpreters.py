@@ -139,7 +139,7 @@ def test_what_is_missing_is_named(tmp_path: Path, name: str, first_line: str, me
 
 def test_a_python_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(
-        SkillScriptExecutionError, match="The Python '/no/python' is not there. Set `python_executable`"
+        SkillScriptExecutionError, match="The Python '/no/python' does not exist. Set `python_executable`"
     ):
         find_interpreter(script(tmp_path, 'a.py'), python='/no/python', search_path='')
 

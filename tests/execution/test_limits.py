@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,11 +15,19 @@ from unittest.mock import Mock
 
 import pytest
 
-from pydantic_ai_skills.execution import watchdog as watchdog_module
+from pydantic_ai_skills.execution import limits as limits_module
 from pydantic_ai_skills.execution.base import SkillScriptStoppedError
-from pydantic_ai_skills.execution.limits import MIB, ScriptLimits, apply_limits, unenforced_limits
+from pydantic_ai_skills.execution.limits import (
+    MIB,
+    WATCH_INTERVAL,
+    ProcessInfo,
+    ScriptLimits,
+    Watchdog,
+    apply_limits,
+    run_processes,
+    unenforced_limits,
+)
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
-from pydantic_ai_skills.execution.watchdog import ProcessInfo, Watchdog, run_processes
 
 from .conftest import MakeScript
 
@@ -106,8 +115,9 @@ async def test_processor_time_that_is_up_has_a_signal_of_its_own(make_script: Ma
 async def test_a_platform_without_a_table_of_processes_runs_scripts_unwatched(
     make_script: MakeScript, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr('pydantic_ai_skills.execution.local.can_watch', Mock(return_value=False))
-    executor = LocalSkillScriptExecutor(limits=ScriptLimits(processes=1))
+    monkeypatch.setattr(sys, 'platform', 'darwin')
+    with pytest.warns(UserWarning, match='processes cannot be limited on darwin'):
+        executor = LocalSkillScriptExecutor(limits=ScriptLimits(processes=1))
     result = await executor.run(make_script('a.sh', 'sleep 0.4 & sleep 0.3; wait; echo done'))
     assert result.stdout == 'done\n'
 
@@ -118,7 +128,7 @@ async def test_a_platform_without_a_table_of_processes_runs_scripts_unwatched(
         ('a.sh', 'for i in 1 2 3 4 5 6; do sleep 9 & done; wait', {'processes': 5}, 'it started more than 5 processes'),
         (
             'sessions.sh',
-            'for i in 1 2 3 4 5 6; do setsid sleep 3 & done; wait',
+            'for i in 1 2 3 4 5 6; do setsid sleep 9 & done; wait',
             {'processes': 5},
             'it started more than 5 processes',
         ),
@@ -164,9 +174,11 @@ async def test_memory_that_processes_share_counts_once(make_script: MakeScript) 
 
 @pytest.fixture
 def family() -> Iterator[subprocess.Popen[bytes]]:
-    source = 'sleep 60 & (setsid sleep 60 &) ; sleep 0.3; wait'
+    source = 'sleep 60 & (setsid sleep 60 &) ; wait'
     process = subprocess.Popen(['bash', '-c', source], start_new_session=True)
-    time.sleep(0.2)
+    deadline = time.monotonic() + 60
+    while len(run_processes(process.pid)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
     yield process
     for info in run_processes(process.pid):
         with suppress(ProcessLookupError):  # it has ended meanwhile
@@ -192,26 +204,25 @@ def test_a_process_that_ends_while_it_is_looked_at_is_left_out(
     monkeypatch.setattr(os, 'listdir', with_ghosts)
     assert 4194999 not in {info.pid for info in run_processes(family.pid)}
     ghost = ProcessInfo(pid=4194999, parent=1, session=1, resident=1 << 40)
-    monkeypatch.setattr(watchdog_module, 'run_processes', Mock(return_value=[ghost]))
+    monkeypatch.setattr(limits_module, 'run_processes', Mock(return_value=[ghost]))
     dog = Watchdog(ScriptLimits(), work_dir=tmp_path)
-    time.sleep(watchdog_module.INTERVAL)
+    time.sleep(WATCH_INTERVAL)
     assert dog(family.pid) is None
 
 
-def test_a_work_folder_full_of_names_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchdog_module, 'MAX_WORK_FILES', 20)
+def test_a_work_folder_full_of_names_is_not_read_to_its_end(tmp_path: Path) -> None:
     (tmp_path / 'gone').mkdir()
     for number in range(30):
         (tmp_path / 'gone' / str(number)).touch()
-    dog = Watchdog(ScriptLimits(), work_dir=tmp_path)
+    dog = Watchdog(ScriptLimits(), work_dir=tmp_path, max_files=20)
     assert dog(os.getpid()) is None  # it is not time yet
-    time.sleep(watchdog_module.INTERVAL)
+    time.sleep(WATCH_INTERVAL)
     assert dog(os.getpid()) == 'it made more than 20 files in its work folder'
     dog = Watchdog(ScriptLimits(work_folder=None, memory=None, processes=None), work_dir=tmp_path)
-    time.sleep(watchdog_module.INTERVAL)
+    time.sleep(WATCH_INTERVAL)
     assert dog(os.getpid()) is None
     dog = Watchdog(ScriptLimits(), work_dir=tmp_path / 'not there')
-    time.sleep(watchdog_module.INTERVAL)
+    time.sleep(WATCH_INTERVAL)
     assert dog(os.getpid()) is None
 
 

@@ -28,7 +28,6 @@ from pydantic_ai.workspaces import (
 )
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.execution import staging
 from pydantic_ai_skills.execution.base import (
     ScriptResult,
     SkillScriptExecutor,
@@ -286,11 +285,8 @@ async def test_a_workspace_without_an_identity_is_asked_each_time(make_script: M
     assert [call.split()[0] for call in backend.calls] == ['exists', 'write', 'write', 'run', 'exists', 'run']
 
 
-async def test_what_is_remembered_is_bounded(
-    make_script: MakeScript, remote: RecordingBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(staging, 'MAX_REMEMBERED', 1)
-    executor = WorkspaceSkillScriptExecutor()
+async def test_what_is_remembered_is_bounded(make_script: MakeScript, remote: RecordingBackend) -> None:
+    executor = WorkspaceSkillScriptExecutor(max_remembered=1)
     script, other = make_script('a.sh', ''), SkillScript('b.sh', uri=str(make_script('b.sh', '').path))
     for run in (script, other, script):
         await executor.run(run, None, context(remote))

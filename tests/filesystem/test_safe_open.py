@@ -16,7 +16,7 @@ from pydantic_ai.messages import BinaryContent
 from pydantic_ai_skills import SkillResource, SkillsDirectory
 from pydantic_ai_skills.exceptions import SkillResourceLoadError
 from pydantic_ai_skills.filesystem.safe_open import SkillFolder, local_path
-from tests.folders import settle, skill_md, write, write_skill
+from tests.folders import at_first_wait, settle, skill_md, write, write_skill
 
 SECRET = 'the secret outside'
 
@@ -70,12 +70,12 @@ def test_a_file_in_the_folder_is_read(skill: SkillFolder, name: str, text: str) 
     ],
 )
 def test_a_name_that_is_no_plain_path_below_the_folder_is_refused(skill: SkillFolder, name: str) -> None:
-    assert refusal(skill, name) == f"{name!r} is not a path below the skill's folder."
+    assert refusal(skill, name) == f'{name!r} is not a path below this folder.'
 
 
 def test_where_a_backslash_separates_folders_it_is_refused(skill: SkillFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, 'sep', '\\')
-    assert refusal(skill, '..\\secret.txt') == "'..\\\\secret.txt' is not a path below the skill's folder."
+    assert refusal(skill, '..\\secret.txt') == "'..\\\\secret.txt' is not a path below this folder."
 
 
 @pytest.mark.usefixtures('walks_descriptors')
@@ -248,10 +248,8 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
 
 def test_a_file_that_is_still_empty_is_waited_for(tmp_path: Path) -> None:
     write(tmp_path, {'a.txt': ''})
-    writer = threading.Timer(0.02, lambda: write(tmp_path, {'a.txt': 'written'}))
-    writer.start()
-    assert SkillFolder(str(tmp_path)).read('a.txt') == 'written'
-    writer.join()
+    with at_first_wait(lambda: write(tmp_path, {'a.txt': 'written'})):
+        assert SkillFolder(str(tmp_path)).read('a.txt') == 'written'
 
 
 def test_a_file_that_never_rests_is_read_as_it_is_after_a_while(tmp_path: Path) -> None:
@@ -264,7 +262,8 @@ def test_a_file_that_never_rests_is_read_as_it_is_after_a_while(tmp_path: Path) 
 
     writer = threading.Thread(target=grow)
     writer.start()
-    time.sleep(0.02)
+    while not (tmp_path / 'a.log').exists() or (tmp_path / 'a.log').stat().st_size < 10:
+        time.sleep(0.001)
     start = time.perf_counter()
     data = SkillFolder(str(tmp_path)).read_bytes('a.log', quiet=True)
     stop.set()
@@ -276,23 +275,22 @@ def test_a_file_that_never_rests_is_read_as_it_is_after_a_while(tmp_path: Path) 
 @pytest.mark.parametrize('half', ['', '---\nname: s', skill_md('s', 'New.', 'Half')], ids=['empty', 'head', 'body'])
 def test_instructions_are_never_half_written(tmp_path: Path, half: str) -> None:
     write_skill(tmp_path / 's', 'Old.', 'Old body.')
-    skill = SkillsDirectory(tmp_path).get_skills()['s']
+    directory = SkillsDirectory(tmp_path)
+    skill = directory.get_skills()['s']
     write(tmp_path / 's', {'SKILL.md': half})
-    writer = threading.Timer(0.02, lambda: write_skill(tmp_path / 's', 'New.', 'Half and half.'))
-    writer.start()
-    assert skill.content == 'Half and half.'
-    assert skill.description == 'New.'
-    writer.join()
+    with at_first_wait(lambda: write_skill(tmp_path / 's', 'New.', 'Half and half.')):
+        assert skill.content == 'Half and half.'
+    # Reading the instructions leaves the header alone; the next look reads both.
+    assert skill.description == 'Old.'
+    assert directory.get_skills()['s'].description == 'New.'
 
 
 def test_instructions_are_waited_for_while_an_editor_replaces_the_file(tmp_path: Path) -> None:
     path = write_skill(tmp_path / 's') / 'SKILL.md'
     skill = SkillsDirectory(tmp_path).get_skills()['s']
     path.rename(tmp_path / 's/backup.md')
-    writer = threading.Timer(0.02, lambda: write_skill(tmp_path / 's', body='New body.'))
-    writer.start()
-    assert skill.content == 'New body.'
-    writer.join()
+    with at_first_wait(lambda: write_skill(tmp_path / 's', body='New body.')):
+        assert skill.content == 'New body.'
 
 
 def test_instructions_that_are_gone_are_reported(tmp_path: Path) -> None:

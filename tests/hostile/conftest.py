@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -37,6 +43,84 @@ class Scoreboard:
         return [f'{row[0]:>{case}}  {row[1]:<{what}}  {row[2]:>{measured}}  {row[3]}' for row in rows]
 
 
+TRIES = 10
+
+
+@dataclass
+class Stopwatch:
+    """Times the same work until one try is quick enough: other processes only ever add to the time it takes.
+
+    watch = Stopwatch(limit=0.05)
+    for _ in watch:
+        with watch:
+            work()
+    assert watch.best <= watch.limit
+    """
+
+    limit: float
+    """Seconds. The loop ends with the first try within the limit, or after `TRIES`."""
+
+    best: float = inf
+    """Seconds of the quickest try so far."""
+
+    clock: Callable[[], float] = time.perf_counter
+    """`time.process_time` for work that only computes: it stands still while another process has the processor."""
+
+    _started: float = 0.0
+
+    def __iter__(self) -> Iterator[int]:
+        for number in range(TRIES):
+            yield number
+            if self.best <= self.limit:
+                return
+
+    def __enter__(self) -> None:
+        self._started = self.clock()
+
+    def __exit__(self, *_: object) -> None:
+        self.best = min(self.best, self.clock() - self._started)
+
+    def __str__(self) -> str:
+        return f'{self.best * 1000:.1f} ms' if self.best < 0.1 else f'{self.best:.2f} s'
+
+
+CPU_TIME = """
+import ctypes, os, resource
+
+PR_SET_CHILD_SUBREAPER = 36
+ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # orphans of a run become children of this process
+
+def cpu_time(whose=(resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)):
+    try:
+        while True:  # the kernel adds the time of a child when it is reaped
+            os.waitpid(-1, 0)
+    except ChildProcessError:
+        pass
+    return sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, whose))
+"""
+"""Source of `cpu_time()`, for a process of its own: seconds that it and all it started have computed. These stand still
+while another process has the processor."""
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Wait for a condition, but not for ever: the assertion after it says what was missing."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def processes_with(text: str) -> list[int]:
+    """Processes that have this text in their command line. One that was killed has none from the moment it ended."""
+    found: list[int] = []
+    for entry in os.listdir('/proc'):
+        try:
+            if entry.isdigit() and text.encode() in Path(f'/proc/{entry}/cmdline').read_bytes():
+                found.append(int(entry))
+        except OSError:
+            continue
+    return found
+
+
 SCOREBOARD = pytest.StashKey[Scoreboard]()
 
 
@@ -46,6 +130,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[SCOREBOARD] = Scoreboard()
+
+
+@pytest.fixture
+def before_other_processes() -> Iterator[None]:
+    """Run before other processes where this user may ask for it, so that their work does not count in the figures."""
+    normal = os.getpriority(os.PRIO_PROCESS, 0)
+    with suppress(PermissionError):
+        _set_priority(-20)
+    yield
+    _set_priority(normal)
+
+
+def _set_priority(priority: int) -> None:
+    for thread in os.listdir('/proc/self/task'):
+        with suppress(ProcessLookupError):  # it has ended meanwhile
+            os.setpriority(os.PRIO_PROCESS, int(thread), priority)
 
 
 @pytest.fixture

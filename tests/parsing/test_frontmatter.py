@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pydantic_ai_skills.parsing.findings import Finding, Value
-from pydantic_ai_skills.parsing.frontmatter import MAX_FRONTMATTER_BYTES, Frontmatter, Split, read_frontmatter, split
+from pydantic_ai_skills.parsing.frontmatter import Frontmatter, Split, read_frontmatter, split
+from pydantic_ai_skills.parsing.header import MAX_FRONTMATTER_BYTES
 
 from .strategies import WILD
 

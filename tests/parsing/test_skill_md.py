@@ -15,9 +15,11 @@ from pydantic_ai_skills.parsing import (
     ParsedSkill,
     SkillHeader,
     decode_body,
+    find_headings,
     parse_head,
     parse_skill_text,
 )
+from pydantic_ai_skills.parsing.skill_md import MAX_HEADINGS_BYTES
 from pydantic_ai_skills.problems import SkillProblem
 
 from .strategies import WILD
@@ -177,7 +179,7 @@ FIELDS = st.lists(
 ).map('\n'.join)  # fmt: skip
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(
     FIELDS | WILD, st.sampled_from(['pdf', 'x', None]), st.sampled_from(['\n', '\r\n']), st.booleans(), st.booleans()
 )
@@ -190,7 +192,7 @@ def test_the_short_way_gives_what_the_long_way_gives(
         return parse_head(data, path='SKILL.md', folder_name=folder, validate=validate, complete=complete)
 
     short = parse()
-    with patch('pydantic_ai_skills.parsing.skill_md.read_simple', lambda source: None):  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    with patch('pydantic_ai_skills.parsing.skill_md.parse_simple', lambda data, folder_name: None):  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
         assert parse() == short
 
 
@@ -202,3 +204,34 @@ def test_the_short_way_ends_where_the_frontmatter_has_to_end():
         for text in (data, plain):
             head = parse_head(text + b'Body.', path='SKILL.md', folder_name='pdf', complete=True)
             assert (head.header is not None) == fitting
+
+
+@pytest.mark.parametrize(
+    ('body', 'headings'),
+    [
+        ('', ''),
+        ('Text # not\n  # nor this', ''),
+        ('No heading.', ''),
+        ('# One\n\nText.\n\n## Two ##\n### Three', 'One\nTwo\nThree'),
+        ('Text\n# After text\r\n#\tTab', 'After text\nTab'),
+        ('#hashtag\n#!shebang\n####### seven\n#\n# \n', ''),
+        ('# Before\n```bash\n# comment\n```\n# After', 'Before\nAfter'),
+        ('~~~\n# comment\n```\n# comment\n~~~\n# After', 'After'),
+        ('```\n# comment\n```\n```\n# comment\n```\n# After', 'After'),
+        ('# Before\n```\n# never closed', 'Before'),
+        ('# Über 漢字', 'Über 漢字'),
+    ],
+)
+def test_headings_are_found(body: str, headings: str):
+    assert find_headings(body.encode()) == headings
+
+
+def test_only_so_much_of_them_is_kept():
+    many = find_headings('\n'.join(f'# Heading {number}' for number in range(1000)).encode())
+    assert many.startswith('Heading 0\nHeading 1\n')
+    assert len(many) <= MAX_HEADINGS_BYTES
+    assert len(find_headings(b'# ' + 'é'.encode() * 10_000)) == MAX_HEADINGS_BYTES // 2
+
+
+def test_half_a_character_at_the_end_is_left_out():
+    assert find_headings(b'# caf\xc3') == 'caf'

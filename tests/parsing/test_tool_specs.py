@@ -8,7 +8,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from pydantic_ai_skills.parsing import parse_skill_text
-from pydantic_ai_skills.parsing.rules import tool_name
+from pydantic_ai_skills.parsing.skill_names import tool_name
 from pydantic_ai_skills.parsing.tool_specs import MAX_TOOLS, ToolArgument, ToolSpec
 
 
@@ -16,7 +16,7 @@ def read(tools: str, *, name: str = 'alpha') -> tuple[tuple[ToolSpec, ...], list
     text = f'---\nname: {name}\ndescription: Does it.\ntools:\n{indent(dedent(tools), "  ")}\n---\nDo it.'
     header, _, problems = parse_skill_text(text)
     assert header is not None
-    return header.tools, [(problem.code, problem.message) for problem in problems]
+    return header.tool_specs, [(problem.code, problem.message) for problem in problems]
 
 
 def test_a_declared_tool_is_read_whole():
@@ -62,6 +62,24 @@ def test_a_declared_tool_is_read_whole():
     )
 
 
+@pytest.mark.parametrize(
+    ('word', 'flag'),
+    [
+        *((word, True) for word in ('true', 'Yes', 'ON', '1')),
+        *((word, False) for word in ('false', 'No', 'OFF', '0', '')),
+    ],
+)
+def test_truth_words_mean_the_same_everywhere(word: str, flag: bool):
+    options = f'requires_approval: "{word}", args: {{a: {{type: boolean, default: "{word}", required: "{word}"}}}}'
+    text = f'---\nname: a\ndescription: x\nuser-invocable: "{word}"\ntools: {{go: {{script: go.sh, {options}}}}}\n---\n'
+    header, _, problems = parse_skill_text(text)
+    assert header is not None
+    assert problems == ()
+    (tool,) = header.tool_specs
+    (argument,) = tool.arguments
+    assert (header.user_invocable, tool.requires_approval, argument.default, argument.required) == (flag,) * 4
+
+
 def test_a_tool_needs_a_script_and_nothing_else():
     tools, problems = read('go: {script: go.sh, args: ""}')
     assert (tools, problems) == ((ToolSpec(name='go', description='Runs go.sh.', script='go.sh'),), [])
@@ -75,8 +93,8 @@ def test_a_tool_needs_a_script_and_nothing_else():
         ('go: {script: "a\\\\..\\\\b"}', 'tool-script-outside', "is not a path below the skill's folder"),
         ('go: {script: "C:/x.py"}', 'tool-script-outside', "is not a path below the skill's folder"),
         ('go: {script: a//b}', 'tool-script-outside', "is not a path below the skill's folder"),
-        ('go: {script: go.sh, args: {a: date}}', 'tool-type-unknown', "the argument 'a' has a type that is none of"),
-        ('go: {script: go.sh, args: {a: {type: [x]}}}', 'tool-type-unknown', "the argument 'a' has a type"),
+        ('go: {script: go.sh, args: {a: date}}', 'tool-type-unknown', "the type of the argument 'a' is not one of"),
+        ('go: {script: go.sh, args: {a: {type: [x]}}}', 'tool-type-unknown', "the type of the argument 'a' is not"),
         ('go: {script: go.sh, args: {a: {type: array, items: date}}}', 'tool-type-unknown', "the argument 'a'"),
         ('go: {description: x}', 'tool-invalid', "it has no 'script'"),
         ('go: {script: [x]}', 'tool-invalid', "its 'script' should be text"),
@@ -93,10 +111,26 @@ def test_a_tool_needs_a_script_and_nothing_else():
         ('go: {script: go.sh, args: {a: {min: 1}}}', 'tool-invalid', "the argument 'a' has no option 'min'"),
         ('go: {script: go.sh, args: {a: {enum: x}}}', 'tool-invalid', "the 'enum' of 'a' should be a list"),
         ('go: {script: go.sh, args: {a: {type: object, enum: [x]}}}', 'tool-invalid', "the 'enum' of 'a' should be"),
-        ('go: {script: go.sh, args: {a: {type: int, enum: [x]}}}', 'tool-invalid', "a value of 'a' is no integer"),
-        ('go: {script: go.sh, args: {a: {type: bool, default: 2}}}', 'tool-invalid', "a value of 'a' is no boolean"),
-        ('go: {script: go.sh, args: {a: {type: number, default: nan}}}', 'tool-invalid', "a value of 'a' is no number"),
-        ('go: {script: go.sh, args: {a: {type: array, default: x}}}', 'tool-invalid', "a value of 'a' is no array"),
+        (
+            'go: {script: go.sh, args: {a: {type: int, enum: [x]}}}',
+            'tool-invalid',
+            "a value of 'a' is not of type integer",
+        ),
+        (
+            'go: {script: go.sh, args: {a: {type: bool, default: 2}}}',
+            'tool-invalid',
+            "a value of 'a' is not of type boolean",
+        ),
+        (
+            'go: {script: go.sh, args: {a: {type: number, default: nan}}}',
+            'tool-invalid',
+            "a value of 'a' is not of type number",
+        ),
+        (
+            'go: {script: go.sh, args: {a: {type: array, default: x}}}',
+            'tool-invalid',
+            "a value of 'a' is not of type array",
+        ),
         (
             'go: {script: go.sh, args: {a: {enum: [x, y], default: z}}}',
             'tool-invalid',
@@ -132,7 +166,7 @@ def test_only_so_many_tools_are_offered():
 def test_names_of_tools_as_other_programs_write_them_stay_in_the_metadata(tools: str):
     header, _, problems = parse_skill_text(f'---\nname: a\ndescription: Does it.\n{tools}\n---\n')
     assert header is not None
-    assert (header.tools, 'tools' in header.metadata, problems) == ((), True, ())
+    assert (header.tool_specs, 'tools' in header.metadata, problems) == ((), True, ())
 
 
 @pytest.mark.parametrize('key', ['model', 'model-settings', 'model_settings'])

@@ -50,7 +50,7 @@ def test_text_stays_text(source: str, value: Value, loader: Any):
             {'a': '4', 'b': '2'},
             Finding(
                 'yaml-duplicate-key',
-                "The key 'a' is there more than once; the last value counts. Remove the others.",
+                "The key 'a' occurs more than once; the last value counts. Remove the others.",
                 3,
             ),
         ),

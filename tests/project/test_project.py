@@ -181,7 +181,7 @@ class TestSources:
         assert list(SkillsProject(tmp_path / 'new').toolset(offline=True).skills) == ['pdf', 'xlsx']
 
     def test_a_folder_that_is_not_there_is_told_and_not_made(self, tmp_path: Path, root: Path, repository: Repository):
-        with pytest.raises(SkillValidationError, match='There is no folder .*nowhere'):
+        with pytest.raises(SkillValidationError, match='The folder of the project, .*nowhere.*does not exist'):
             SkillsProject(tmp_path / 'nowhere').add(source(repository))
         assert not (tmp_path / 'nowhere').exists()
 
@@ -237,7 +237,7 @@ class TestSources:
         project.remove(theirs)
         other.remove(changed)
         assert SkillsProject(root).sources == ()
-        with pytest.raises(SkillValidationError, match='is no source of this project'):
+        with pytest.raises(SkillValidationError, match='is not a source of this project'):
             other.remove(changed)
 
     def test_locking_one_source_keeps_what_another_process_added_meanwhile(self, root: Path, repository: Repository):
@@ -259,7 +259,7 @@ class TestSources:
                 adding.result(timeout=1)
             assert not (root / 'skills.lock').exists()
             other.release()
-            assert len(adding.result(timeout=20).find().skills) == 2
+            assert len(adding.result(timeout=120).find().skills) == 2
         assert SkillsProject(root).is_locked(source(repository))
 
     def test_locking_takes_what_is_there_now(self, root: Path, repository: Repository):
@@ -278,11 +278,11 @@ class TestSources:
             SkillsProject(root).add(source(repository, path='nowhere'))
         write(repository.path, {'broken/x/SKILL.md': 'Nothing.'})
         repository.commit('second')
-        with pytest.raises(SkillRegistryError, match="no skills in .* below 'broken'. The file does not begin"):
+        with pytest.raises(SkillRegistryError, match="No skills found in .* below 'broken'. The file does not begin"):
             SkillsProject(root).add(source(repository, path='broken'))
         with pytest.raises(SkillRegistryError, match='^file://.*ls-remote failed'):
             SkillsProject(root).add(source(repository, url='../nobody'))
-        with pytest.raises(SkillRegistryError, match="no skills in .* 'Bad Prefixpdf' is not a skill name"):
+        with pytest.raises(SkillRegistryError, match="No skills found in .* 'Bad Prefixpdf' is not a skill name"):
             SkillsProject(root).add(source(repository, prefix='Bad Prefix'))
         assert (root / 'pyproject.toml').read_text() == '[project]\nname = "app"\n'
         assert not (root / 'skills.lock').exists()

@@ -8,8 +8,8 @@ import pytest
 
 from pydantic_ai_skills import Skill, SkillRegistryError
 from pydantic_ai_skills.registries import CombinedRegistry, GitSkillsRegistry
-from pydantic_ai_skills.registries.git.manifest import WRITTEN_AT
 from pydantic_ai_skills.registries.lockfile import read_lock, write_lock
+from pydantic_ai_skills.registries.manifest import WRITTEN_AT
 from pydantic_ai_skills.types import SkillProvenance
 from tests.registries.repositories import GitServer, Registries, Repository
 
@@ -20,7 +20,7 @@ def names(registry: GitSkillsRegistry) -> list[str]:
 
 def changes(registry: GitSkillsRegistry) -> list[str]:
     return [
-        problem.message.partition('. Look at')[0] for problem in registry.problems if problem.code == 'lock-mismatch'
+        problem.message.partition('. Review')[0] for problem in registry.problems if problem.code == 'lock-mismatch'
     ]
 
 
@@ -98,9 +98,7 @@ class TestTheFile:
         with pytest.raises(SkillRegistryError, match='cannot be read as a lock file') as raised:
             write_lock(lock_file, [])
         assert reason in str(raised.value)
-        assert str(raised.value).endswith(
-            'Bring it back as it was, or remove it, look at the skills and lock them again.'
-        )
+        assert str(raised.value).endswith('Restore it, or delete it, review the skills and lock them again.')
         assert lock_file.read_text() == text
 
     def test_a_write_that_fails_leaves_nothing_behind(self, lock_file: Path):
@@ -125,7 +123,7 @@ class TestLocked:
 
     def test_without_a_lock_nothing_is_served(self, registry: Registries, lock_file: Path):
         with pytest.raises(
-            SkillRegistryError, match=r"does not have http://.*/acme at 'main'. Look at its skills, then"
+            SkillRegistryError, match=r"does not have http://.*/acme at 'main'. Review its skills, then"
         ):
             registry(locked=True, lock_file=lock_file, ref='main').get_skills()
         with pytest.raises(SkillRegistryError, match='does not have http'):
@@ -191,9 +189,9 @@ class TestLocked:
         locked = registry(locked=True, lock_file=lock_file)
         assert names(locked) == ['steady']
         assert sorted(changes(locked)[1:]) == [
-            "The skill 'new' in 'skills/new' is not in the lock file, so it is left out",
-            "The skill 'pdf' in 'skills/pdf' has changed since it was locked, so it is left out",
-            "The skill in 'skills/dropped' is in the lock file and not there",
+            "The skill 'new' in 'skills/new' is not in the lock file, so it is skipped",
+            "The skill 'pdf' in 'skills/pdf' has changed since it was locked, so it is skipped",
+            "The skill in 'skills/dropped' is in the lock file but no longer exists",
         ]
 
     def test_a_file_changed_in_the_cache_is_seen_even_if_it_looks_the_same(
@@ -228,7 +226,7 @@ class TestLocked:
         assert names(locked) == ['steady']
         (change,) = changes(locked)
         assert change == (
-            "The skill 'pdf' in 'skills/pdf' has files that were edited or added here, so it is left out. Move the changes "
+            "The skill 'pdf' in 'skills/pdf' has files that were edited or added here, so it is skipped. Move the changes "
             'elsewhere; what is removed here is fetched again.'
         )
 

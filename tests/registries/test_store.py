@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -13,19 +14,20 @@ import pytest
 from pydantic_ai_skills import SkillRegistryError, SkillValidationError
 from pydantic_ai_skills.filesystem import locks as _locks
 from pydantic_ai_skills.filesystem.locks import LockFile, only_one
+from pydantic_ai_skills.filesystem.user_dirs import default_cache_dir
 from pydantic_ai_skills.registries import store as _store
-from pydantic_ai_skills.registries.git.manifest import WRITTEN_AT, FileSink, Manifest, blob_hash
-from pydantic_ai_skills.registries.store import SourceStore, default_cache_dir, prune
+from pydantic_ai_skills.registries.manifest import WRITTEN_AT, FileSink, Manifest
+from pydantic_ai_skills.registries.store import SourceStore, prune
 from tests.registries.repositories import Registries
 
 COMMITS = [digit * 40 for digit in '0123456789']
 SKILL = b'---\nname: a\ndescription: A.\n---\n'
-BLOB = blob_hash(SKILL, COMMITS[0])
+BLOB = 'a' * 40
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> SourceStore:
-    return SourceStore(tmp_path / 'cache', url='https://example.com/a', selection='', name='a')
+    return SourceStore(tmp_path / 'cache', kind='git', url='https://example.com/a', selection='', name='a')
 
 
 def build(sink: FileSink, folder: Path) -> list[str]:
@@ -133,7 +135,7 @@ class TestEntries:
         with pytest.raises(OSError, match='No space left'):
             store.ensure(COMMITS[0], fail, patience=1)
         assert list((store.home / 'tmp').iterdir()) == []
-        assert store.commits() == []
+        assert store.revisions() == []
 
     @pytest.mark.parametrize(
         'damage',
@@ -167,9 +169,10 @@ class TestEntries:
         os.rename(root.parent, root.parent.with_name(COMMITS[1]))
         assert store.open(COMMITS[1]) is None
 
-    def test_a_manifest_of_another_version_is_none(self, store: SourceStore, monkeypatch: pytest.MonkeyPatch):
-        fill(store, COMMITS[0])
-        monkeypatch.setattr('pydantic_ai_skills.registries.git.manifest.VERSION', 2)
+    def test_a_manifest_of_another_version_is_none(self, store: SourceStore):
+        path = fill(store, COMMITS[0]).parent / 'manifest.json'
+        body = path.read_bytes().partition(b'\n')[2].replace(b'"version":1', b'"version":2')
+        path.write_bytes(hashlib.sha256(body).hexdigest().encode() + b'\n' + body)
         assert store.open(COMMITS[0]) is None
 
     def test_two_that_build_the_same_without_a_lock_are_both_right(
@@ -281,20 +284,20 @@ class TestPrune:
         age(store, COMMITS[0], 20_000)
         age(store, COMMITS[1], 60)
         prune(store.home)
-        assert sorted(store.commits()) == [COMMITS[0], COMMITS[1], COMMITS[4], COMMITS[5]]
+        assert sorted(store.revisions()) == [COMMITS[0], COMMITS[1], COMMITS[4], COMMITS[5]]
         del used
         prune(store.home)
-        assert sorted(store.commits()) == [COMMITS[1], COMMITS[4], COMMITS[5]]
+        assert sorted(store.revisions()) == [COMMITS[1], COMMITS[4], COMMITS[5]]
 
     def test_the_whole_is_bounded(self, store: SourceStore, tmp_path: Path):
-        other = SourceStore(tmp_path / 'cache', url='https://example.com/b', selection='', name='b')
+        other = SourceStore(tmp_path / 'cache', kind='git', url='https://example.com/b', selection='', name='b')
         for number, each in enumerate((store, other)):
             fill(each, COMMITS[0])
             age(each, COMMITS[0], 10_000 + number)
         (store.folder / COMMITS[1]).mkdir()
         prune(store.home, max_bytes=60)
-        assert store.commits() == [COMMITS[1], COMMITS[0]]
-        assert other.commits() == []
+        assert store.revisions() == [COMMITS[1], COMMITS[0]]
+        assert other.revisions() == []
 
     def test_what_killed_processes_left_goes_and_what_is_worked_on_stays(self, store: SourceStore):
         fill(store, COMMITS[0])
@@ -357,4 +360,4 @@ def test_a_manifest_is_what_was_written(tmp_path: Path):
     manifest.write(tmp_path)
     assert Manifest.read(tmp_path) == manifest
     assert manifest.size == len(SKILL) + 10
-    assert _store.KEPT_COMMITS == 3
+    assert _store.KEPT_REVISIONS == 3

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from anyio import to_thread
-from dirty_equals import IsStr
+from dirty_equals import IsPartialDict, IsStr
 from inline_snapshot import snapshot
 from pydantic_ai import Agent, RunContext
-from pydantic_ai.messages import ModelMessage
+from pydantic_ai.exceptions import ApprovalRequired
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDenied
 
 from pydantic_ai_skills import (
@@ -28,10 +30,10 @@ from pydantic_ai_skills import (
     SkillsToolset,
     SkillValidationError,
 )
-from pydantic_ai_skills.execution.policy import ScriptDecision
-from pydantic_ai_skills.toolset import approvals
+from pydantic_ai_skills.execution.gate import ScriptDecision
 from pydantic_ai_skills.types import SkillProvenance
-from tests.conversations import Call, ScriptedModel, write_skill
+from tests.conversations import Call, ScriptedModel, converse, write_skill
+from tests.folders import call_tool
 
 pytestmark = pytest.mark.anyio
 
@@ -45,9 +47,7 @@ def library(tmp_path: Path) -> Path:
 
 
 async def run(toolset: SkillsToolset[Any], *calls: Call) -> list[tuple[str, str, Any]]:
-    script = ScriptedModel(calls=calls or [GO])
-    await Agent(script.model, toolsets=[toolset], output_type=str).run('Go.')
-    return script.results
+    return (await converse(toolset, *(calls or [GO]))).results
 
 
 @pytest.mark.parametrize('policy', [None, 'allow', lambda *_: 'allow'])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
@@ -219,14 +219,24 @@ async def test_an_approval_does_not_survive_a_change_of_the_files(library: Path,
     )
 
 
-async def test_in_another_process_the_metadata_brings_the_approval_back(library: Path):
+@pytest.mark.parametrize('with_metadata', [False, True])
+async def test_in_another_process_the_messages_or_the_metadata_bring_the_approval_back(
+    library: Path, with_metadata: bool
+):
     approval = Approval(SkillsToolset(directories=[library], script_policy='ask'))
     await approval.ask()
     elsewhere = Approval(SkillsToolset(directories=[library], script_policy='ask'))
-    elsewhere.history, elsewhere.requests = approval.history, approval.requests
+    saved = ModelMessagesTypeAdapter.dump_json(approval.history)
+    elsewhere.history, elsewhere.requests = ModelMessagesTypeAdapter.validate_json(saved), approval.requests
     elsewhere.script.calls = []
-    assert await elsewhere.answer(True, with_metadata=True) == [('run_skill_script', 'success', 'ran now\n')]
-    assert await elsewhere.answer(True) == snapshot(
+    assert await elsewhere.answer(True, with_metadata=with_metadata) == [('run_skill_script', 'success', 'ran now\n')]
+
+
+async def test_where_neither_metadata_nor_messages_tell_what_was_approved_nothing_runs(library: Path):
+    approval = Approval(SkillsToolset(directories=[library], script_policy='ask'))
+    await approval.ask()
+    approval.history = [replace(message, metadata=None) for message in approval.history]
+    assert await approval.answer(True) == snapshot(
         [
             (
                 'run_skill_script',
@@ -235,6 +245,28 @@ async def test_in_another_process_the_metadata_brings_the_approval_back(library:
             )
         ]
     )
+
+
+@pytest.mark.parametrize('change', ['the files', 'the arguments'])
+async def test_an_approval_in_the_messages_is_for_what_was_asked(library: Path, change: str):
+    approval = Approval(SkillsToolset(directories=[library], script_policy='ask'))
+    await approval.ask()
+    if change == 'the files':
+        (library / 'alpha' / 'go.py').write_text('print("changed")')
+    else:
+        (call,) = approval.history[-1].parts
+        other = replace(cast(ToolCallPart, call), args={**GO[1], 'args': {'_': ['never']}})
+        approval.history[-1] = replace(cast(ModelResponse, approval.history[-1]), parts=[other])
+    ((_, outcome, content),) = await approval.answer(True)
+    assert outcome == 'failed'
+    assert 'is not what was approved' in content
+
+
+async def test_a_call_whose_messages_are_elsewhere_asks_too(library: Path):
+    toolset = SkillsToolset(directories=[library], script_policy='ask')
+    with pytest.raises(ApprovalRequired) as request:
+        await call_tool(toolset, GO[0], **GO[1])
+    assert request.value.metadata == IsPartialDict(skill='alpha', script='go.py')
 
 
 async def test_functions_are_approved_too():
@@ -254,13 +286,12 @@ async def test_functions_are_approved_too():
     assert await approval.answer(True) == [('run_skill_script', 'success', "called with ['now']")]
 
 
-async def test_of_very_many_open_requests_the_oldest_is_forgotten(library: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(approvals, 'MAX_OPEN_REQUESTS', 1)
+async def test_each_of_several_open_requests_can_be_approved(library: Path):
     toolset = SkillsToolset(directories=[library], script_policy='ask')
     old, new = Approval(toolset, call_id='old'), Approval(toolset, call_id='new')
     await old.ask()
     await new.ask()
-    assert (await old.answer(True))[0][1] == 'failed'
+    assert (await old.answer(True))[0][1] == 'success'
     assert (await new.answer(True))[0][1] == 'success'
 
 

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,8 @@ from pydantic_ai_skills import (
     SkillsToolset,
     WorkspaceSkillScriptExecutor,
 )
-from pydantic_ai_skills.toolset import script_files as written
-from tests.conversations import Call, ScriptedModel, write_skill
+from pydantic_ai_skills.toolset.script_files import ScriptFiles
+from tests.conversations import Call, ScriptedModel, converse, write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -45,13 +46,6 @@ ADD = 'import sys\nprint(sum(map(int, sys.argv[1:])))\n'
 def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-async def converse(toolset: SkillsToolset, *calls: Call, prompt: str = 'Go.') -> ScriptedModel:
-    script = ScriptedModel(calls=calls)
-    result = await Agent(script.model, toolsets=[toolset]).run(prompt)
-    assert result.output == 'done'
-    return script
 
 
 async def test_by_default_the_skills_are_in_the_folder_skills(in_tmp_path: Path):
@@ -83,6 +77,46 @@ When a task fits the description of a skill, call `load_skill` with its name bef
 A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
 """)
     assert set(script.instructions) == {script.instructions[0]}
+    assert _without_path(script.results, in_tmp_path) == snapshot(
+        [
+            ('list_skills', 'success', {'adding': 'Adds numbers. Use for sums.'}),
+            (
+                'load_skill',
+                'success',
+                """\
+<skill>
+<name>adding</name>
+<description>Adds numbers. Use for sums.</description>
+<uri>skill://adding</uri>
+<location>…/skills/adding</location>
+<resources>
+<resource><name>references/rules.md</name></resource>
+</resources>
+<scripts>
+<script><name>scripts/add.py</name></script>
+</scripts>
+<skill_instructions>
+# Adding
+
+See `references/rules.md`, then run `scripts/add.py A B`.
+</skill_instructions>
+</skill>\
+""",
+            ),
+            ('read_skill_resource', 'success', 'Numbers are whole.\n'),
+            ('run_skill_script', 'success', '5\n'),
+            (
+                'load_skill',
+                'success',
+                "The skill 'adding' is loaded already: its instructions are above and have not changed.",
+            ),
+        ]
+    )
+
+
+async def test_the_tools_say_how_they_are_called(tmp_path: Path):
+    write_skill(tmp_path, 'adding', files={'rules.md': 'Whole numbers.', 'scripts/add.py': ADD})
+    script = await converse(SkillsToolset(directories=[tmp_path]))
     assert script.definitions == snapshot(
         {
             'list_skills': {
@@ -166,126 +200,6 @@ flags ({"verbose": true, "limit": 5} is --verbose --limit 5) and positional argu
             },
         }
     )
-    assert [_without_path(message, in_tmp_path) for message in script.received] == snapshot(
-        [
-            {'parts': [{'content': 'Go.', 'part_kind': 'user-prompt'}], 'kind': 'request', 'state': 'complete'},
-            {
-                'parts': [{'tool_name': 'list_skills', 'part_kind': 'tool-call'}],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'list_skills',
-                        'content': {'adding': 'Adds numbers. Use for sums.'},
-                        'outcome': 'success',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [{'tool_name': 'load_skill', 'args': {'skill_name': 'adding'}, 'part_kind': 'tool-call'}],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'load_skill',
-                        'content': """\
-<skill>
-<name>adding</name>
-<description>Adds numbers. Use for sums.</description>
-<uri>skill://adding</uri>
-<location>…/skills/adding</location>
-<resources>
-<resource><name>references/rules.md</name></resource>
-</resources>
-<scripts>
-<script><name>scripts/add.py</name></script>
-</scripts>
-<skill_instructions>
-# Adding
-
-See `references/rules.md`, then run `scripts/add.py A B`.
-</skill_instructions>
-</skill>\
-""",
-                        'outcome': 'success',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'read_skill_resource',
-                        'args': {'skill_name': 'adding', 'resource_name': 'references/rules.md'},
-                        'part_kind': 'tool-call',
-                    }
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'read_skill_resource',
-                        'content': 'Numbers are whole.\n',
-                        'outcome': 'success',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'args': {'skill_name': 'adding', 'script_name': 'scripts/add.py', 'args': {'_': [2, 3]}},
-                        'part_kind': 'tool-call',
-                    }
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'content': '5\n',
-                        'outcome': 'success',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [{'tool_name': 'load_skill', 'args': {'skill_name': 'adding'}, 'part_kind': 'tool-call'}],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'load_skill',
-                        'content': "The skill 'adding' is loaded already: its instructions are above and have not changed.",
-                        'outcome': 'success',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-        ]
-    )
 
 
 async def test_a_later_directory_wins_over_an_earlier_one(tmp_path: Path):
@@ -309,19 +223,12 @@ When a task fits the description of a skill, call `load_skill` with its name bef
 </context>
 A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
 """)
-    assert [_without_path(message, tmp_path) for message in script.received] == snapshot(
+    assert _without_path(script.results, tmp_path) == snapshot(
         [
-            {'parts': [{'content': 'Go.', 'part_kind': 'user-prompt'}], 'kind': 'request', 'state': 'complete'},
-            {
-                'parts': [{'tool_name': 'load_skill', 'args': {'skill_name': 'both'}, 'part_kind': 'tool-call'}],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'load_skill',
-                        'content': """\
+            (
+                'load_skill',
+                'success',
+                """\
 <skill>
 <name>both</name>
 <description>Both of two.</description>
@@ -332,13 +239,7 @@ two
 </skill_instructions>
 </skill>\
 """,
-                        'outcome': 'success',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
+            )
         ]
     )
     assert [(p.code, p.severity, p.path, p.message.replace(str(tmp_path), '')) for p in toolset.problems] == [
@@ -385,19 +286,12 @@ When a task fits the description of a skill, call `load_skill` with its name bef
 </context>
 A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
 """)
-    assert script.received == snapshot(
+    assert script.results == snapshot(
         [
-            {'parts': [{'content': 'Go.', 'part_kind': 'user-prompt'}], 'kind': 'request', 'state': 'complete'},
-            {
-                'parts': [{'tool_name': 'load_skill', 'args': {'skill_name': 'everywhere'}, 'part_kind': 'tool-call'}],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'load_skill',
-                        'content': """\
+            (
+                'load_skill',
+                'success',
+                """\
 <skill>
 <name>everywhere</name>
 <description>From Python.</description>
@@ -407,13 +301,7 @@ Python speaking.
 </skill_instructions>
 </skill>\
 """,
-                        'outcome': 'success',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
+            )
         ]
     )
     assert sorted(p.code for p in toolset.problems) == ['shadowed'] * 4
@@ -513,25 +401,12 @@ When a task fits the description of a skill, call `load_skill` with its name bef
 </context>
 A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
 """)
-    assert script.received == snapshot(
+    assert script.results == snapshot(
         [
-            {
-                'parts': [{'content': 'Take two nuts, then one.', 'part_kind': 'user-prompt'}],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {'tool_name': 'load_skill', 'args': {'skill_name': 'stock-keeper'}, 'part_kind': 'tool-call'}
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'load_skill',
-                        'content': """\
+            (
+                'load_skill',
+                'success',
+                """\
 <skill>
 <name>stock-keeper</name>
 <description>Knows what is in stock.</description>
@@ -547,86 +422,10 @@ Read `get_items` first.
 </skill_instructions>
 </skill>\
 """,
-                        'outcome': 'success',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'read_skill_resource',
-                        'args': {'skill_name': 'stock-keeper', 'resource_name': 'get_items'},
-                        'part_kind': 'tool-call',
-                    }
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'read_skill_resource',
-                        'content': ['bolt', 'nut'],
-                        'outcome': 'success',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'args': {
-                            'skill_name': 'stock-keeper',
-                            'script_name': 'take',
-                            'args': {'item': 'nut', 'count': '2'},
-                        },
-                        'part_kind': 'tool-call',
-                    }
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'content': '3 left',
-                        'outcome': 'success',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'args': {'skill_name': 'stock-keeper', 'script_name': 'take', 'args': '{"item": "nut"}'},
-                        'part_kind': 'tool-call',
-                    }
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'content': '2 left',
-                        'outcome': 'success',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
+            ),
+            ('read_skill_resource', 'success', ['bolt', 'nut']),
+            ('run_skill_script', 'success', '3 left'),
+            ('run_skill_script', 'success', '2 left'),
         ]
     )
     assert skills.skills['stock-keeper'].metadata == {'version': '1.0'}
@@ -675,19 +474,12 @@ A later <context> element with the same id replaces the earlier one and stays in
 """,
         )
     )
-    assert [_without_path(message, tmp_path) for message in after.received] == snapshot(
+    assert _without_path(after.results, tmp_path) == snapshot(
         [
-            {'parts': [{'content': 'Go.', 'part_kind': 'user-prompt'}], 'kind': 'request', 'state': 'complete'},
-            {
-                'parts': [{'tool_name': 'load_skill', 'args': {'skill_name': 'kept'}, 'part_kind': 'tool-call'}],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'load_skill',
-                        'content': """\
+            (
+                'load_skill',
+                'success',
+                """\
 <skill>
 <name>kept</name>
 <description>Was edited.</description>
@@ -698,30 +490,8 @@ Edited.
 </skill_instructions>
 </skill>\
 """,
-                        'outcome': 'success',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [{'tool_name': 'load_skill', 'args': {'skill_name': 'gone'}, 'part_kind': 'tool-call'}],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'load_skill',
-                        'content': "There is no skill 'gone'. The skills are: 'added', 'kept'.",
-                        'outcome': 'failed',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
+            ),
+            ('load_skill', 'failed', "There is no skill 'gone'. The skills are: 'added', 'kept'."),
         ]
     )
 
@@ -810,36 +580,13 @@ async def test_a_model_that_errs_again_and_again_gets_there_in_one_run(tmp_path:
         ('run_skill_script', {'skill_name': 'greeting', 'script_name': 'greet', 'args': {'name': 'Ada'}}),
         ('run_skill_script', {'skill_name': 'adding', 'script_name': 'add', 'args': ['1', '2']}),
     )
-    assert [_without_path(message, tmp_path) for message in script.received] == snapshot(
+    assert _without_path(script.results, tmp_path) == snapshot(
         [
-            {'parts': [{'content': 'Go.', 'part_kind': 'user-prompt'}], 'kind': 'request', 'state': 'complete'},
-            {
-                'parts': [{'tool_name': 'load_skill', 'args': {'skill_name': 'adder'}, 'part_kind': 'tool-call'}],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'load_skill',
-                        'content': "There is no skill 'adder'. The skills are: 'adding', 'greeting'.",
-                        'outcome': 'failed',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [{'tool_name': 'load_skill', 'args': {'skill_name': 'Adding'}, 'part_kind': 'tool-call'}],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'load_skill',
-                        'content': """\
+            ('load_skill', 'failed', "There is no skill 'adder'. The skills are: 'adding', 'greeting'."),
+            (
+                'load_skill',
+                'success',
+                """\
 <skill>
 <name>adding</name>
 <description>Does things.</description>
@@ -856,121 +603,23 @@ Do it.
 </skill_instructions>
 </skill>\
 """,
-                        'outcome': 'success',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'read_skill_resource',
-                        'args': {'skill_name': 'adding', 'resource_name': 'docs/rules.md'},
-                        'part_kind': 'tool-call',
-                    }
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'read_skill_resource',
-                        'content': "There is no resource 'docs/rules.md' in skill 'adding'. The resources are: 'references/rules.md'.",
-                        'outcome': 'failed',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'read_skill_resource',
-                        'args': {'skill_name': 'adding', 'resource_name': 'scripts/add.py'},
-                        'part_kind': 'tool-call',
-                    }
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'read_skill_resource',
-                        'content': "'scripts/add.py' in skill 'adding' is a script: use run_skill_script.",
-                        'outcome': 'failed',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'read_skill_resource',
-                        'args': {'skill_name': 'adding', 'resource_name': 'rules'},
-                        'part_kind': 'tool-call',
-                    }
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'read_skill_resource',
-                        'content': 'Whole numbers.',
-                        'outcome': 'success',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'args': {'skill_name': 'adding', 'script_name': 'sum.py'},
-                        'part_kind': 'tool-call',
-                    }
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'content': "There is no script 'sum.py' in skill 'adding'. The scripts are: 'scripts/add.py'.",
-                        'outcome': 'failed',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'args': {'skill_name': 'adding', 'script_name': 'add', 'args': {'_': ['two']}},
-                        'part_kind': 'tool-call',
-                    }
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'content': """\
+            ),
+            (
+                'read_skill_resource',
+                'failed',
+                "There is no resource 'docs/rules.md' in skill 'adding'. The resources are: 'references/rules.md'.",
+            ),
+            ('read_skill_resource', 'failed', "'scripts/add.py' in skill 'adding' is a script: use run_skill_script."),
+            ('read_skill_resource', 'success', 'Whole numbers.'),
+            (
+                'run_skill_script',
+                'failed',
+                "There is no script 'sum.py' in skill 'adding'. The scripts are: 'scripts/add.py'.",
+            ),
+            (
+                'run_skill_script',
+                'failed',
+                """\
 <script_stderr>Traceback (most recent call last):
   File "…/adding/scripts/add.py", line 2, in <module>
     print(sum(map(int, sys.argv[1:])))
@@ -978,189 +627,39 @@ Do it.
 ValueError: invalid literal for int() with base 10: 'two'</script_stderr>
 Exit code: 1\
 """,
-                        'outcome': 'failed',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'args': {'skill_name': 'adding', 'script_name': 'add', 'args': {'bad name': 1}},
-                        'part_kind': 'tool-call',
-                    }
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'content': '\'bad name\' cannot be the name of an argument. A name is letters, digits, "_", "-" and ".", at most 100 of them, and begins with a letter or digit. Positional arguments go under \'_\'.',
-                        'outcome': 'failed',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'args': {
-                            'skill_name': 'greeting',
-                            'script_name': 'greet',
-                            'args': {'nme': 'Ada', 'times': 'x'},
-                        },
-                        'part_kind': 'tool-call',
-                    }
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'content': "The arguments for script 'greet' do not fit. name: Field required; times: Input should be a valid integer, unable to parse string as an integer; nme: Extra inputs are not permitted. It takes: name (string), times (integer, optional).",
-                        'outcome': 'failed',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'args': {'skill_name': 'greeting', 'script_name': 'greet', 'args': ['Ada']},
-                        'part_kind': 'tool-call',
-                    }
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'content': "The arguments for script 'greet' do not fit. arguments: Input should be a valid dictionary. It takes: name (string), times (integer, optional).",
-                        'outcome': 'failed',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'args': {'skill_name': 'greeting', 'script_name': 'greet', 'args': '{"name": '},
-                        'part_kind': 'tool-call',
-                    }
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'content': "The arguments for script 'greet' do not fit: EOF while parsing a value at line 1 column 9",
-                        'outcome': 'failed',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [{'tool_name': 'run_skill_script', 'args': {'skill': 'greeting'}, 'part_kind': 'tool-call'}],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'content': 'The arguments of run_skill_script do not fit. skill_name: Field required; script_name: Field required; skill: Extra inputs are not permitted. It takes: skill_name (string), script_name (string), args (any, optional).',
-                        'outcome': 'failed',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [{'tool_name': 'run_skill_script', 'args': '{"skill_name": ', 'part_kind': 'tool-call'}],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'content': 'The arguments of run_skill_script do not fit. arguments: Invalid JSON: EOF while parsing a value at line 1 column 15. It takes: skill_name (string), script_name (string), args (any, optional).',
-                        'outcome': 'failed',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'args': {'skill_name': 'greeting', 'script_name': 'greet', 'args': {'name': 'Ada'}},
-                        'part_kind': 'tool-call',
-                    }
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'content': 'Hello Ada! ',
-                        'outcome': 'success',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'args': {'skill_name': 'adding', 'script_name': 'add', 'args': ['1', '2']},
-                        'part_kind': 'tool-call',
-                    }
-                ],
-                'kind': 'response',
-                'state': 'complete',
-            },
-            {
-                'parts': [
-                    {
-                        'tool_name': 'run_skill_script',
-                        'content': '3\n',
-                        'outcome': 'success',
-                        'part_kind': 'tool-return',
-                    }
-                ],
-                'kind': 'request',
-                'state': 'complete',
-            },
+            ),
+            (
+                'run_skill_script',
+                'failed',
+                '\'bad name\' cannot be the name of an argument. A name is letters, digits, "_", "-" and ".", at most 100 of them, and begins with a letter or digit. Positional arguments go under \'_\'.',
+            ),
+            (
+                'run_skill_script',
+                'failed',
+                "The arguments for script 'greet' do not fit. name: Field required; times: Input should be a valid integer, unable to parse string as an integer; nme: Extra inputs are not permitted. It takes: name (string), times (integer, optional).",
+            ),
+            (
+                'run_skill_script',
+                'failed',
+                "The arguments for script 'greet' do not fit. arguments: Input should be a valid dictionary. It takes: name (string), times (integer, optional).",
+            ),
+            (
+                'run_skill_script',
+                'failed',
+                "The arguments for script 'greet' do not fit: EOF while parsing a value at line 1 column 9",
+            ),
+            (
+                'run_skill_script',
+                'failed',
+                'The arguments of run_skill_script do not fit. skill_name: Field required; script_name: Field required; skill: Extra inputs are not permitted. It takes: skill_name (string), script_name (string), args (any, optional).',
+            ),
+            (
+                'run_skill_script',
+                'failed',
+                'The arguments of run_skill_script do not fit. arguments: Invalid JSON: EOF while parsing a value at line 1 column 15. It takes: skill_name (string), script_name (string), args (any, optional).',
+            ),
+            ('run_skill_script', 'success', 'Hello Ada! '),
+            ('run_skill_script', 'success', '3\n'),
         ]
     )
 
@@ -1201,7 +700,7 @@ Exit code: 3\
 async def test_a_script_that_takes_too_long_is_stopped_and_what_it_printed_is_told(tmp_path: Path):
     slow = 'import time\nprint("begun", flush=True)\ntime.sleep(60)\n'
     write_skill(tmp_path, 'slow', files={'slow.py': slow})
-    toolset = SkillsToolset(directories=[tmp_path], script_executor=LocalSkillScriptExecutor(timeout=1))
+    toolset = SkillsToolset(directories=[tmp_path], script_executor=LocalSkillScriptExecutor(timeout=3))
     script = await converse(toolset, ('run_skill_script', {'skill_name': 'slow', 'script_name': 'slow.py'}))
     assert script.results == snapshot(
         [
@@ -1209,7 +708,7 @@ async def test_a_script_that_takes_too_long_is_stopped_and_what_it_printed_is_to
                 'run_skill_script',
                 'failed',
                 """\
-The script 'slow.py' was stopped: it did not end within 1 s.
+The script 'slow.py' was stopped: it did not end within 3 s.
 <script_stdout>begun
 </script_stdout>
 Exit code: 137 (SIGKILL)\
@@ -1321,11 +820,10 @@ async def test_what_a_script_prints_makes_no_name_of_a_written_file_mean_two(tmp
     assert files == [[], ['1'], ['2'], ['3']]
 
 
-async def test_a_run_keeps_only_so_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(written, 'MAX_RESULTS', 1)
-    monkeypatch.setattr(written, 'MAX_RUNS', 1)
+async def test_a_run_keeps_only_so_many_files(tmp_path: Path):
     write_skill(tmp_path, 'writer', files={'write.py': WRITE})
     toolset = SkillsToolset(directories=[tmp_path])
+    toolset.actions.files = ScriptFiles(max_runs=1, max_results=1)
     write: Call = ('run_skill_script', {'skill_name': 'writer', 'script_name': 'write', 'args': ['x']})
     script = await converse(toolset, write, write)
     assert ['written-' in str(content) for _, _, content in script.results] == [True, False]
@@ -1605,6 +1103,18 @@ async def test_an_executor_of_ones_own_runs_the_scripts_of_a_directory(tmp_path:
     assert script.results == [('run_skill_script', 'success', "remote/scripts/go.py with {'fast': True}")]
 
 
+async def test_an_executor_of_ones_own_may_return_an_iterator(tmp_path: Path):
+    write_skill(tmp_path, 'remote', files={'scripts/go.py': ''})
+
+    def run_elsewhere(script: SkillScript, args: list[int]) -> Iterator[int]:
+        return iter(args)
+
+    executor = CallableSkillScriptExecutor(run_elsewhere)
+    toolset = SkillsToolset(directories=[SkillsDirectory(tmp_path, script_executor=executor)])
+    run: Call = ('run_skill_script', {'skill_name': 'remote', 'script_name': 'go', 'args': [1, 2]})
+    assert (await converse(toolset, run)).results == [('run_skill_script', 'success', [1, 2])]
+
+
 async def test_an_executor_of_ones_own_that_fails_does_not_end_the_run(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
@@ -1664,8 +1174,7 @@ async def test_scripts_run_in_the_workspace_of_the_agent(tmp_path: Path):
 async def test_the_capability_gives_an_agent_the_same_as_the_toolset(tmp_path: Path):
     write_skill(tmp_path, 'adding', files={'notes.md': 'x', 'scripts/add.py': ADD})
     as_toolset = await converse(SkillsToolset(directories=[tmp_path]), ('load_skill', {'skill_name': 'adding'}))
-    script = ScriptedModel(calls=as_toolset.calls)
-    await Agent(script.model, capabilities=[SkillsCapability(directories=[tmp_path])]).run('Go.')
+    script = await converse(SkillsCapability(directories=[tmp_path]), *as_toolset.calls)
     assert (script.instructions, script.definitions) == (as_toolset.instructions, as_toolset.definitions)
     assert script.received == as_toolset.received
 
@@ -1682,6 +1191,6 @@ async def test_an_agent_spec_can_name_the_capability(tmp_path: Path):
     assert script.results[0][:2] == ('load_skill', 'success')
 
 
-def _without_path(message: Any, path: Path) -> Any:
-    """A message with the test's own folder left out of its texts."""
-    return json.loads(json.dumps(message).replace(str(path), '…'))
+def _without_path(results: Any, path: Path) -> Any:
+    """Results with the name of the test's own folder left out of their texts."""
+    return [tuple(result) for result in json.loads(json.dumps(results).replace(str(path), '…'))]

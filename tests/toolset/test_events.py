@@ -31,7 +31,7 @@ from pydantic_ai_skills import (
     SkillsToolset,
 )
 from pydantic_ai_skills.execution import SkillScriptStoppedError
-from tests.conversations import Call, ScriptedModel, write_skill
+from tests.conversations import Call, ScriptedModel, converse, write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -74,7 +74,7 @@ async def events_of(toolset: SkillsToolset[Any], *calls: Call) -> list[SkillEven
     def remember(ctx: RunContext[Any], event: SkillEvent) -> None:
         told.append(event)
 
-    await Agent(ScriptedModel(calls=calls).model, toolsets=[toolset]).run('Go.')
+    await converse(toolset, *calls)
     return told
 
 
@@ -118,7 +118,7 @@ async def test_each_event_tells_what_happened(library: Path):
 async def test_the_whole_result_of_a_process_is_told_however_it_ended(
     library: Path, make_executor: Callable[..., SkillScriptExecutor]
 ):
-    executor = await to_thread.run_sync(lambda: make_executor(timeout=1))
+    executor = await to_thread.run_sync(lambda: make_executor(timeout=3))
     toolset = SkillsToolset(directories=[library], script_executor=executor)
     events = await events_of(toolset, run('good'), run('bad'), run('slow'))
     fine, failed, stopped = [event for event in events if isinstance(event, ScriptFinished)]
@@ -128,7 +128,7 @@ async def test_the_whole_result_of_a_process_is_told_however_it_ended(
     assert failed.result == ScriptResult(exit_code=3, stdout='so far\n', stderr='no more\n', duration=TOOK)
     assert (stopped.outcome, stopped.error) == (
         'stopped',
-        snapshot("The script 'scripts/slow.py' was stopped: it did not end within 1 s."),
+        snapshot("The script 'scripts/slow.py' was stopped: it did not end within 3 s."),
     )
     assert stopped.result == ScriptResult(exit_code=137, stdout='begun\n', stderr='', duration=TOOK, timed_out=True)
 
@@ -214,7 +214,7 @@ async def test_a_value_no_model_can_be_sent_is_told_before_the_run_ends():
         return object
 
     with pytest.raises(PydanticSerializationError):
-        await Agent(ScriptedModel(calls=[run('opaque')]).model, toolsets=[toolset]).run('Go.')
+        await converse(toolset, run('opaque'))
     (event,) = told
     assert isinstance(event, ScriptFinished)
     assert event.result.stdout == "<class 'object'>"
@@ -278,8 +278,7 @@ async def test_a_handler_hears_of_its_type_of_event_with_the_run_it_happened_in(
     def at_once(ctx: RunContext[str], event: ScriptFinished) -> None:
         heard.append(f'{ctx.deps} ran {event.script_name}')
 
-    agent = Agent(ScriptedModel(calls=[LOAD, read('notes.md'), run('good')]).model, deps_type=str, toolsets=[toolset])
-    await agent.run('Go.', deps='Ada')
+    await converse(toolset, LOAD, read('notes.md'), run('good'), deps='Ada')
     assert heard == ['Ada read notes.md', 'Ada ran scripts/good.py']
 
 

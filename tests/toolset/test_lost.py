@@ -24,7 +24,6 @@ from pydantic_ai.models.function import AgentInfo
 from pydantic_ai.tools import Tool
 
 from pydantic_ai_skills import Skill, SkillsCapability, SkillsToolset
-from pydantic_ai_skills.toolset import lost
 from tests.conversations import Call, ScriptedModel, write_skill
 
 pytestmark = pytest.mark.anyio
@@ -39,6 +38,11 @@ def tick() -> str:
 def keep_two(messages: list[ModelMessage]) -> list[ModelMessage]:
     """Of a long conversation, keep the first prompt and the last exchange."""
     return [messages[0], *messages[-2:]] if len(messages) > 4 else messages
+
+
+def keep_last(messages: list[ModelMessage]) -> list[ModelMessage]:
+    """Keep nothing but the last exchange."""
+    return messages[-2:]
 
 
 def clear_results(messages: list[ModelMessage]) -> list[ModelMessage]:
@@ -136,8 +140,24 @@ async def test_a_conversation_that_was_compacted_by_the_provider_has_lost_its_sk
     assert [result[2].startswith('<skill>') for result in script.results] == [True, True, False]
 
 
-async def test_another_conversation_has_lost_nothing(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(lost, 'MAX_CONVERSATIONS', 2)
+@pytest.mark.parametrize('processor', [keep_two, keep_last])
+async def test_what_was_lost_is_told_in_another_process_too(processor: Any):
+    script = ScriptedModel(calls=[LOADS['tools'], TICK, TICK])
+    agent = Agent(
+        script.model, tools=[tick], capabilities=[SkillsCapability(skills=[alpha()]), ProcessHistory(processor)]
+    )
+    saved = (await agent.run('Go.')).all_messages_json()
+    assert b'Do alpha.' not in saved
+    elsewhere = ScriptedModel(calls=[])
+    history = ModelMessagesTypeAdapter.validate_json(saved)
+    for message in history:
+        message.parts = [part for part in message.parts if 'no longer' not in str(part)]  # pyright: ignore[reportAttributeAccessIssue]
+    agent = Agent(elsewhere.model, tools=[tick], capabilities=[SkillsCapability(skills=[alpha()])])
+    await agent.run('More.', message_history=history)
+    assert "no longer in the conversation: 'alpha'" in str(prompts(elsewhere.messages))
+
+
+async def test_another_conversation_has_lost_nothing():
     capability = SkillsCapability(skills=[alpha()])
     load: Call = ('load_skill', {'skill_name': 'alpha'})
 
@@ -149,11 +169,29 @@ async def test_another_conversation_has_lost_nothing(monkeypatch: pytest.MonkeyP
     first = (await run([load], []))[:1]
     for _ in range(3):
         assert prompts(await run([], [])) == ['Go.']
-    # The others had no skills that could be lost, so the first one is remembered still.
-    assert len(prompts(await run([], first))) == 3
     for _ in range(2):
         assert prompts(await run([load], [])) == ['Go.']
-    assert prompts(await run([], first)) == ['Go.', 'Go.']
+    # Only the first request is left of this one, and it still tells what was loaded later.
+    assert len(prompts(await run([], first))) == 3
+
+
+async def test_conversations_that_begin_with_the_same_messages_do_not_mix():
+    capability = SkillsCapability(skills=[alpha()])
+    beginning = [ModelRequest(parts=[UserPromptPart('Hi.')]), ModelResponse(parts=[TextPart('Hello.')])]
+    await Agent(ScriptedModel(calls=[LOADS['tools']]).model, capabilities=[capability]).run(
+        'Go.', message_history=beginning
+    )
+    other = ScriptedModel(calls=[])
+    await Agent(other.model, capabilities=[capability]).run('Go.', message_history=beginning)
+    assert prompts(other.messages) == ['Hi.', 'Go.']
+
+
+@pytest.mark.parametrize('metadata', [{'pydantic_ai_skills.loaded': 1}, {'pydantic_ai_skills.loaded': {'skills': 1}}])
+async def test_notes_that_are_not_as_they_should_be_are_ignored(metadata: dict[str, Any]):
+    script = ScriptedModel(calls=[])
+    history = [ModelRequest(parts=[UserPromptPart('Go.')], metadata=metadata), ModelResponse(parts=[TextPart('ok')])]
+    await Agent(script.model, capabilities=[SkillsCapability(skills=[alpha()])]).run('More.', message_history=history)
+    assert prompts(script.messages) == ['Go.', 'More.']
 
 
 async def test_a_skill_that_is_gone_is_not_asked_for(tmp_path: Path):

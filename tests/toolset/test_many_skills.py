@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from anyio import to_thread
 from inline_snapshot import snapshot
-from pydantic_ai import Agent
 
 from pydantic_ai_skills import Skill, SkillsToolset
-from tests.conversations import Call, ScriptedModel, write_skill
+from tests.conversations import Call, converse, write_skill
 from tests.folders import settle
 
 pytestmark = pytest.mark.anyio
@@ -57,9 +56,8 @@ async def test_a_whole_conversation(library: Path):
         ('list_skills', {}),
         ('list_skills', {'page': 24}),
     ]
-    script = ScriptedModel(calls=calls)
     toolset = SkillsToolset[Any](directories=[library], pinned=['tide-tables'])
-    await Agent[Any, str](script.model, toolsets=[toolset]).run('When is high water in Dover?')
+    script = await converse(toolset, *calls, prompt='When is high water in Dover?')
     assert len(await to_thread.run_sync(lambda: toolset.skills)) == COUNT
     assert len(set(script.instructions)) == 1
     text = str(script.instructions[0])

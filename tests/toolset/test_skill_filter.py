@@ -10,8 +10,8 @@ from anyio import create_task_group, to_thread
 from pydantic_ai import Agent, RunContext
 
 from pydantic_ai_skills import Skill, SkillsCapability, SkillsToolset
-from pydantic_ai_skills.toolset.view import MAX_NARROWED_VIEWS
-from tests.conversations import Call, ScriptedModel, write_skill
+from pydantic_ai_skills.toolset.prompt import MAX_NARROWED_VIEWS
+from tests.conversations import Call, ScriptedModel, converse, write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -65,18 +65,14 @@ async def test_a_skill_of_another_tenant_does_not_exist_for_a_run(library: Path)
 
 
 async def test_a_run_that_may_see_nothing_has_no_block_and_no_tools(library: Path):
-    script = ScriptedModel(calls=[])
     capability = SkillsCapability[Tenant](directories=[library], skill_filter=lambda ctx, skill: False)
-    await Agent(script.model, deps_type=Tenant, capabilities=[capability]).run('Go.', deps=Tenant('red'))
+    script = await converse(capability, deps=Tenant('red'))
     assert (script.instructions, script.tools) == ([None], [[]])
 
 
 async def test_a_run_that_may_see_all_shares_the_text_of_the_others(library: Path):
-    everyone = ScriptedModel(calls=[])
-    filtered = ScriptedModel(calls=[])
-    await Agent(everyone.model, toolsets=[SkillsToolset(directories=[library])]).run('Go.')
-    toolset = SkillsToolset(directories=[library], skill_filter=lambda ctx, skill: True)
-    await Agent(filtered.model, toolsets=[toolset]).run('Go.')
+    everyone = await converse(SkillsToolset(directories=[library]))
+    filtered = await converse(SkillsToolset(directories=[library], skill_filter=lambda ctx, skill: True))
     assert filtered.instructions == everyone.instructions
 
 
@@ -95,6 +91,5 @@ async def test_any_number_of_different_selections_can_be_asked_for():
     skills = [Skill(f'skill-{number}', 'Does.', '') for number in range(MAX_NARROWED_VIEWS + 2)]
     toolset = SkillsToolset[str](skills=skills, skill_filter=lambda ctx, skill: skill.name == ctx.deps)
     for skill in skills:
-        script = ScriptedModel(calls=[])
-        await Agent(script.model, deps_type=str, toolsets=[toolset]).run('Go.', deps=skill.name)
+        script = await converse(toolset, deps=skill.name)
         assert [f'<name>{other.name}</name>' in str(script.instructions) for other in skills].count(True) == 1

@@ -24,7 +24,7 @@ from pydantic_ai_skills import (
     SkillsDirectory,
     SkillsToolset,
 )
-from tests.conversations import Call, ScriptedModel, write_skill
+from tests.conversations import Call, ScriptedModel, converse, write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -104,161 +104,77 @@ def ours(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
     return {key: ... if key in VARIES and VARIES[key](value) else value for key, value in found.items()}
 
 
+ALPHA = {
+    'gen_ai.skill.name': 'alpha',
+    'gen_ai.skill.source.uri': 'file:///…/skills/alpha',
+    'skill.source': 'directory',
+    'skill.version': '1.10',
+}
+"""Identifies the skill on every span."""
+
+
 async def test_a_span_in_the_span_of_the_tool_tells_which_skill_and_how_it_went(library: Path):
     trace = Trace()
-    toolset = SkillsToolset(directories=[library], script_executor=LocalSkillScriptExecutor(timeout=1))
+    toolset = SkillsToolset(directories=[library], script_executor=LocalSkillScriptExecutor(timeout=3))
     await trace.run(toolset, LOAD, READ, GOOD, BAD, SLOW)
-    told = [
-        (span.name, span.status.status_code.name, ours(span.attributes))
-        for tool, children in trace.tools
-        for span in (tool, *children)
-    ]
+    told: list[tuple[str, str, str, dict[str, Any]]] = []
+    for tool, (span,) in trace.tools:
+        attributes = ours(span.attributes)
+        assert ours(tool.attributes) == attributes
+        assert tool.status.status_code == span.status.status_code
+        assert attributes.items() >= ALPHA.items()
+        own = {key: value for key, value in attributes.items() if key not in ALPHA}
+        told.append((tool.name, span.name, span.status.status_code.name, own))
     assert told == snapshot(
         [
             (
                 'execute_tool load_skill',
-                'UNSET',
-                {
-                    'gen_ai.skill.name': 'alpha',
-                    'gen_ai.skill.source.uri': 'file:///…/skills/alpha',
-                    'skill.bytes': ...,
-                    'skill.duration': ...,
-                    'skill.repeated': False,
-                    'skill.source': 'directory',
-                    'skill.version': '1.10',
-                },
-            ),
-            (
                 'load skill alpha',
                 'UNSET',
-                {
-                    'gen_ai.skill.name': 'alpha',
-                    'gen_ai.skill.source.uri': 'file:///…/skills/alpha',
-                    'skill.bytes': ...,
-                    'skill.duration': ...,
-                    'skill.repeated': False,
-                    'skill.source': 'directory',
-                    'skill.version': '1.10',
-                },
+                {'skill.bytes': ..., 'skill.duration': ..., 'skill.repeated': False},
             ),
             (
                 'execute_tool read_skill_resource',
-                'UNSET',
-                {
-                    'gen_ai.skill.name': 'alpha',
-                    'gen_ai.skill.resource.name': 'notes.md',
-                    'gen_ai.skill.source.uri': 'file:///…/skills/alpha',
-                    'skill.bytes': 10,
-                    'skill.duration': ...,
-                    'skill.source': 'directory',
-                    'skill.version': '1.10',
-                },
-            ),
-            (
                 'read resource notes.md',
                 'UNSET',
-                {
-                    'gen_ai.skill.name': 'alpha',
-                    'gen_ai.skill.resource.name': 'notes.md',
-                    'gen_ai.skill.source.uri': 'file:///…/skills/alpha',
-                    'skill.bytes': 10,
-                    'skill.duration': ...,
-                    'skill.source': 'directory',
-                    'skill.version': '1.10',
-                },
+                {'gen_ai.skill.resource.name': 'notes.md', 'skill.bytes': 10, 'skill.duration': ...},
             ),
             (
                 'execute_tool run_skill_script',
-                'UNSET',
-                {
-                    'gen_ai.skill.name': 'alpha',
-                    'gen_ai.skill.resource.name': 'scripts/good.py',
-                    'gen_ai.skill.source.uri': 'file:///…/skills/alpha',
-                    'process.exit.code': 0,
-                    'skill.bytes': 12,
-                    'skill.duration': ...,
-                    'skill.outcome': 'success',
-                    'skill.source': 'directory',
-                    'skill.version': '1.10',
-                },
-            ),
-            (
                 'run script scripts/good.py',
                 'UNSET',
                 {
-                    'gen_ai.skill.name': 'alpha',
                     'gen_ai.skill.resource.name': 'scripts/good.py',
-                    'gen_ai.skill.source.uri': 'file:///…/skills/alpha',
                     'process.exit.code': 0,
                     'skill.bytes': 12,
                     'skill.duration': ...,
                     'skill.outcome': 'success',
-                    'skill.source': 'directory',
-                    'skill.version': '1.10',
                 },
             ),
             (
                 'execute_tool run_skill_script',
-                'ERROR',
-                {
-                    'error.type': '1',
-                    'gen_ai.skill.name': 'alpha',
-                    'gen_ai.skill.resource.name': 'scripts/bad.py',
-                    'gen_ai.skill.source.uri': 'file:///…/skills/alpha',
-                    'process.exit.code': 1,
-                    'skill.bytes': 12,
-                    'skill.duration': ...,
-                    'skill.outcome': 'failed',
-                    'skill.source': 'directory',
-                    'skill.version': '1.10',
-                },
-            ),
-            (
                 'run script scripts/bad.py',
                 'ERROR',
                 {
                     'error.type': '1',
-                    'gen_ai.skill.name': 'alpha',
                     'gen_ai.skill.resource.name': 'scripts/bad.py',
-                    'gen_ai.skill.source.uri': 'file:///…/skills/alpha',
                     'process.exit.code': 1,
                     'skill.bytes': 12,
                     'skill.duration': ...,
                     'skill.outcome': 'failed',
-                    'skill.source': 'directory',
-                    'skill.version': '1.10',
                 },
             ),
             (
                 'execute_tool run_skill_script',
-                'ERROR',
-                {
-                    'error.type': 'timeout',
-                    'gen_ai.skill.name': 'alpha',
-                    'gen_ai.skill.resource.name': 'scripts/slow.py',
-                    'gen_ai.skill.source.uri': 'file:///…/skills/alpha',
-                    'process.exit.code': 137,
-                    'skill.bytes': 12,
-                    'skill.duration': ...,
-                    'skill.outcome': 'stopped',
-                    'skill.source': 'directory',
-                    'skill.version': '1.10',
-                },
-            ),
-            (
                 'run script scripts/slow.py',
                 'ERROR',
                 {
                     'error.type': 'timeout',
-                    'gen_ai.skill.name': 'alpha',
                     'gen_ai.skill.resource.name': 'scripts/slow.py',
-                    'gen_ai.skill.source.uri': 'file:///…/skills/alpha',
                     'process.exit.code': 137,
                     'skill.bytes': 12,
                     'skill.duration': ...,
                     'skill.outcome': 'stopped',
-                    'skill.source': 'directory',
-                    'skill.version': '1.10',
                 },
             ),
         ]
@@ -270,7 +186,7 @@ async def test_content_is_in_the_trace_only_on_request(
     library: Path, include_content: bool, caplog: pytest.LogCaptureFixture
 ):
     trace = Trace(include_content=include_content)
-    toolset = SkillsToolset(directories=[library], script_executor=LocalSkillScriptExecutor(timeout=1))
+    toolset = SkillsToolset(directories=[library], script_executor=LocalSkillScriptExecutor(timeout=3))
     caplog.set_level(logging.DEBUG, 'pydantic_ai_skills')
     await trace.run(toolset, LOAD, READ, GOOD, BAD, SLOW)
     children = [span for _, spans in trace.tools for span in spans]
@@ -374,15 +290,14 @@ async def test_without_instrumentation_no_span_of_the_application_is_touched(lib
     trace = Trace()
     tracer = trace.provider.get_tracer('application')
     with tracer.start_as_current_span('request'):
-        await Agent(ScriptedModel(calls=[LOAD, GOOD]).model, toolsets=[SkillsToolset(directories=[library])]).run('Go.')
+        await converse(SkillsToolset(directories=[library]), LOAD, GOOD)
     (request,) = trace.spans
     assert dict(request.attributes or {}) == {}
 
 
 async def test_each_thing_done_is_a_log_record_with_fields(library: Path, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO, 'pydantic_ai_skills')
-    agent = Agent(ScriptedModel(calls=[LOAD, READ, BAD]).model, capabilities=[SkillsCapability(directories=[library])])
-    await agent.run('Go.')
+    await converse(SkillsCapability(directories=[library]), LOAD, READ, BAD)
     told = [(record.levelname, record.getMessage(), ours(vars(record))) for record in caplog.records]
     assert told == snapshot(
         [

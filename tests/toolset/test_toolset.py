@@ -10,9 +10,7 @@ from anyio import create_task_group, to_thread
 from pydantic_ai import Agent
 from pydantic_ai.messages import InstructionPart, ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import RunContext
-from pydantic_ai.usage import RunUsage
 
 from pydantic_ai_skills import (
     Skill,
@@ -22,15 +20,10 @@ from pydantic_ai_skills import (
     SkillsDirectory,
     SkillsToolset,
 )
-from pydantic_ai_skills.toolset.view import MAX_SKILLS_ASKED
+from pydantic_ai_skills.catalog.merge import MAX_SKILLS_LISTED
 from tests.conversations import ScriptedModel, write_skill
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def ctx() -> RunContext[None]:
-    return RunContext(deps=None, model=TestModel(), usage=RunUsage())
 
 
 class Counting(SkillRegistry):
@@ -210,7 +203,9 @@ class TestPydanticAI:
         def my_tool() -> str:
             return 'mine'
 
-        assert list(await toolset.get_tools(ctx)) == ['list_skills', 'load_skill', 'my_tool']
+        tools = await toolset.get_tools(ctx)
+        assert list(tools) == ['list_skills', 'load_skill', 'my_tool']
+        assert await toolset.call_tool('my_tool', {}, ctx, tools['my_tool']) == 'mine'
 
     async def test_a_skill_that_was_loaded_under_two_names_is_loaded_once(self):
         toolset = SkillsToolset(skills=[Skill('my-skill', 'Mine.', '')])
@@ -229,7 +224,7 @@ class TestPydanticAI:
     async def test_many_skills_are_not_searched_for_files_to_leave_out_a_tool(
         self, tmp_path: Path, ctx: RunContext[None]
     ):
-        for number in range(MAX_SKILLS_ASKED + 1):
+        for number in range(MAX_SKILLS_LISTED + 1):
             write_skill(tmp_path, f'skill-{number}')
         toolset = SkillsToolset(directories=[tmp_path])
         assert {'read_skill_resource', 'run_skill_script'} <= (await toolset.get_tools(ctx)).keys()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import textwrap
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from pydantic_ai_skills.types.script_usage import MAX_SOURCE_BYTES, MAX_USAGE_CHARS, describe_usage, read_usage
+from pydantic_ai_skills.types.script_usage import MAX_SOURCE_BYTES, MAX_USAGE_CHARS, describe_usage
 
 
 def usage(name: str, source: str) -> str | None:
@@ -112,12 +111,6 @@ def test_long_texts_are_cut() -> None:
     assert long is not None
     assert len(long) == MAX_USAGE_CHARS
     assert usage('a.py', '"""Doc."""\n' + '#' * MAX_SOURCE_BYTES) is None
-
-
-def test_a_file_is_read_and_one_that_cannot_be_is_no_mistake(tmp_path: Path) -> None:
-    (tmp_path / 'a.py').write_text('"""Does it."""')
-    assert read_usage(tmp_path / 'a.py') == 'Does it.'
-    assert read_usage(tmp_path / 'gone.py') is None
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from pydantic_ai_skills import (
     SkillValidationError,
     normalize_skill_name,
 )
+from pydantic_ai_skills.parsing import SkillHeader
 from pydantic_ai_skills.types.functions import FunctionOptions
 
 pytestmark = pytest.mark.anyio
@@ -374,3 +375,20 @@ def test_a_schema_can_be_given_for_a_function():
 )
 def test_names_are_normalised(given: str, name: str):
     assert normalize_skill_name(given) == name
+
+
+def test_what_the_header_says_can_be_read_and_assigned():
+    skill = Skill('alpha', 'Does it.', 'Do it.', license='MIT', metadata={'version': '1'}, allowed_tools=['Read'])
+    skill.description, skill.license, skill.user_invocable = 'Does more.', None, False
+    skill.metadata['author'] = 'me'
+    assert skill.header == SkillHeader(
+        name='alpha',
+        description='Does more.',
+        metadata={'version': '1', 'author': 'me'},
+        allowed_tools=('Read',),
+        user_invocable=False,
+    )
+    other = skill.renamed('beta')
+    assert other.header == skill.header._replace(name='beta')
+    other.metadata['author'] = 'you'
+    assert (skill.name, skill.metadata['author']) == ('alpha', 'me')

@@ -151,3 +151,17 @@ def test_a_class_needs_instructions_and_a_description():
         Silent()
     with pytest.raises(SkillValidationError, match='is not a skill name'):
         Named()
+
+
+def test_a_method_that_would_hide_an_attribute_of_a_skill_is_refused():
+    class Hiding(SkillClass):
+        """Hides its name."""
+
+        instructions = ''
+
+        @tool
+        def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride] - which is what is refused
+            return ''
+
+    with pytest.raises(SkillValidationError, match='Hiding.name would hide what every skill has under that name'):
+        Hiding()

@@ -176,7 +176,7 @@ class Typed(SkillClass[Deps]):
     instructions = ''
 
     @tool
-    def name(self, ctx: RunContext[Deps]) -> str:
+    def greeting(self, ctx: RunContext[Deps]) -> str:
         return ctx.deps.name
 
     @resource(name='other')

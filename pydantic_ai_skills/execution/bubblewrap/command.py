@@ -1,4 +1,4 @@
-"""Talking to bubblewrap while it sets up a sandbox: it says when the sandbox stands, and waits for the limits."""
+"""Talks to bubblewrap while it sets up a sandbox: it reports when the sandbox is ready, and waits for the limits."""
 
 from __future__ import annotations
 
@@ -10,28 +10,19 @@ import time
 from contextlib import suppress
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.execution.base import ScriptResult
 from pydantic_ai_skills.execution.limits import ScriptLimits, apply_limits
 from pydantic_ai_skills.execution.process import KILL_GRACE
 
-__all__ = ('Handshake', 'file_with')
-
-SETUP_SECONDS = 5.0
-"""How long bubblewrap may take to set up a sandbox."""
-
 
 class Handshake:
-    """The descriptors between this process and one bubblewrap, and what they say.
+    """The descriptors between this process and bubblewrap. The keys of `files` are the options that pass each file."""
 
-    Args:
-        label: What messages call the script.
-        limits: What the script may use.
-        files: Content that bubblewrap reads, by the option that takes its descriptor.
-    """
-
-    def __init__(self, *, label: str, limits: ScriptLimits, files: dict[tuple[str, ...], bytes]) -> None:
+    def __init__(
+        self, label: str, limits: ScriptLimits, files: dict[tuple[str, ...], bytes], *, setup_timeout: float
+    ) -> None:
         self._label = label
         self._limits = limits
+        self._setup_timeout = setup_timeout
         self._status, status = os.pipe()
         waiting, self._go = os.pipe()
         self._theirs = [status, waiting]
@@ -47,15 +38,15 @@ class Handshake:
         self._group = 0
 
     def on_start(self, pid: int) -> None:
-        """Set the limits on the sandbox as soon as it stands, then let it start the script."""
+        """Set the limits on the sandbox as soon as it is ready, then let it start the script."""
         self._group = pid
         self._close_theirs()
-        deadline = time.monotonic() + SETUP_SECONDS
+        deadline = time.monotonic() + min(self._setup_timeout, self._limits.wall_time)
         while b'\n' not in self._text and self._read(deadline - time.monotonic()):
             pass
         sandbox = self._said('child-pid')
         if sandbox is None:
-            return  # `finish` reports it, with what bubblewrap wrote to standard error
+            return  # `check` reports it, with bubblewrap's own message
         with suppress(ProcessLookupError):
             self._sandbox = os.pidfd_open(sandbox)
         apply_limits(self._limits, sandbox, own_namespace=True)
@@ -63,27 +54,21 @@ class Handshake:
             os.write(self._go, b'.')
 
     def kill(self) -> None:
-        """Kill everything in the sandbox, and wait for that."""
+        """Kill everything in the sandbox, and wait until it has ended."""
         self._killed = True
         with suppress(ProcessLookupError):
-            # Among thousands of processes the first one may have to wait for its turn to die. The group need not.
+            # Among thousands of processes the first one may have to wait for its turn to die. The group does not.
             os.killpg(self._group, signal.SIGKILL)
         self._end()
 
-    def finish(self, result: ScriptResult) -> ScriptResult:
-        """The result, if the script has run at all.
-
-        Raises:
-            SkillScriptExecutionError: The sandbox could not be set up, or the program could not be started in it.
-        """
+    def check(self, stderr: str) -> None:
+        """Raise an error if the sandbox could not be set up, or the program could not be started in it."""
         self._end()
         while self._read(0):
             pass
         if not self._killed and self._said('exit-code') is None:
-            raise SkillScriptExecutionError(
-                f'The script {self._label!r} could not be started in its sandbox: {result.stderr.strip()}'
-            )
-        return result
+            message = f'The script {self._label!r} could not be started in its sandbox: {stderr.strip()}'
+            raise SkillScriptExecutionError(message)
 
     def close(self) -> None:
         """Close the descriptors that are still open."""
@@ -93,7 +78,7 @@ class Handshake:
                 os.close(fd)
 
     def _end(self) -> None:
-        """Kill the first process of the sandbox, upon which the kernel kills all others, and wait for that."""
+        """Kill the first process of the sandbox, whereupon the kernel kills all others, and wait for it."""
         if self._sandbox is not None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._sandbox, signal.SIGKILL)
@@ -120,14 +105,14 @@ class Handshake:
 
 
 def _ready(fd: int, timeout: float) -> bool:
-    """Whether there is something to read, at the latest after so many seconds."""
-    poll = select.poll()  # `select` cannot take the high numbers of a server with many descriptors
+    """Whether there is something to read within `timeout` seconds."""
+    poll = select.poll()  # `select` does not work with high descriptors, as in a busy server
     poll.register(fd, select.POLLIN)
     return bool(poll.poll(timeout * 1000))
 
 
 def file_with(content: bytes) -> int:
-    """A descriptor to read this content from."""
+    """A descriptor from which this content can be read."""
     fd = os.memfd_create('skill')
     os.write(fd, content)
     os.lseek(fd, 0, os.SEEK_SET)

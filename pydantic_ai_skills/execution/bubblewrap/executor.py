@@ -1,4 +1,4 @@
-"""Scripts in a sandbox of their own: Linux namespaces, set up by bubblewrap."""
+"""Runs scripts in a sandbox: Linux namespaces, set up by bubblewrap."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from typing_extensions import Unpack
 
 from pydantic_ai_skills.exceptions import SandboxUnavailableError, SkillScriptExecutionError
+from pydantic_ai_skills.execution.limits import Watchdog
+from pydantic_ai_skills.execution.local import Launch, SubprocessOptions, SubprocessSkillScriptExecutor
 from pydantic_ai_skills.execution.process import Command
-from pydantic_ai_skills.execution.subprocesses import Launch, SubprocessOptions, SubprocessSkillScriptExecutor
-from pydantic_ai_skills.execution.watchdog import Watchdog
-from pydantic_ai_skills.execution.worker import Job
 
 from .command import Handshake, file_with
 from .mounts import WORK_DIR, is_system, network_mounts, program_mounts, read_only_mount, system_mounts
 from .seccomp import seccomp_filter
-
-__all__ = ('BubblewrapSkillScriptExecutor',)
 
 SEARCH_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 """The `PATH` in the sandbox."""
@@ -33,9 +31,6 @@ TEMP_BYTES = 256 * 1024 * 1024
 
 SHARED_MEMORY_BYTES = 64 * 1024 * 1024
 """How much `/dev/shm` holds in the sandbox."""
-
-PROBE_SECONDS = 10.0
-"""How long the trial at construction may take."""
 
 _NAMESPACES = ('user', 'pid', 'ipc', 'uts', 'mnt')
 _USER = b'sandbox:x:1000:1000::/sandbox:/bin/sh\n'
@@ -48,10 +43,11 @@ class BubblewrapSkillScriptExecutor(SubprocessSkillScriptExecutor):
 
     The script sees the system's programs and libraries, the Python it runs on and its skill's folder, all read-only. It
     starts in a private work folder, which is also its home; `SKILL_DIR` names the skill's folder. It sees no other
-    files, no processes of the host and no network unless you allow it, and none of its processes outlives the run, or
-    this process. System calls that scripts do not need are refused. It takes about 10 ms more than a plain process.
+    files, no processes of the host and no network unless you allow it, and none of its processes outlives the run or
+    this process. System calls that scripts do not need are refused. It takes about 10 ms more than a local process.
 
-    When it is built it makes a sandbox on trial, which takes a moment: build it once, outside of async code.
+    It also takes the options of [`LocalSkillScriptExecutor`][pydantic_ai_skills.LocalSkillScriptExecutor].
+    The constructor sets up a sandbox on trial, which takes a moment: call it once, outside of async code.
 
     ```python {test="skip"}
     from pydantic_ai_skills import BubblewrapSkillScriptExecutor, SkillsDirectory
@@ -64,7 +60,7 @@ class BubblewrapSkillScriptExecutor(SubprocessSkillScriptExecutor):
         read_only: More folders and files of this machine that scripts may read, at their own paths.
         cwd: Whether a script starts in its work folder or, read-only, in its own folder.
         bwrap: The bubblewrap program.
-        **options: As for [`LocalSkillScriptExecutor`][pydantic_ai_skills.LocalSkillScriptExecutor].
+        setup_timeout: Seconds that bubblewrap may take to set up a sandbox.
 
     Raises:
         SandboxUnavailableError: No sandbox can be made here. Scripts are never run without one.
@@ -79,11 +75,13 @@ class BubblewrapSkillScriptExecutor(SubprocessSkillScriptExecutor):
         read_only: Sequence[str | Path] = (),
         cwd: Literal['script', 'work'] = 'work',
         bwrap: str = 'bwrap',
+        setup_timeout: float = 10.0,
         **options: Unpack[SubprocessOptions],
     ) -> None:
         super().__init__(cwd=cwd, **options)
         self.network = network
         self.read_only = tuple(Path(path).absolute() for path in read_only)
+        self._setup_timeout = setup_timeout
         self._bwrap = _find_bubblewrap(bwrap)
         self._filter = seccomp_filter()
         self.seccomp = self._filter is not None
@@ -92,7 +90,7 @@ class BubblewrapSkillScriptExecutor(SubprocessSkillScriptExecutor):
         self._probe()
 
     def _caps_processes(self) -> bool:
-        # In a user namespace the kernel counts the processes of one sandbox, but never those of root.
+        # In a user namespace the kernel counts the processes of each sandbox, but never those of root.
         return os.getuid() != 0 or super()._caps_processes()
 
     def _base_variables(self) -> dict[str, str]:
@@ -109,7 +107,7 @@ class BubblewrapSkillScriptExecutor(SubprocessSkillScriptExecutor):
         }
 
     def _interpreter(self, path: Path) -> list[str]:
-        # Programs are looked up as usual; those that are not part of the system are shown to the script.
+        # Programs are looked up as usual; those outside the system folders are mounted.
         interpreter = super()._interpreter(path)
         if not _is_uv(interpreter):
             return interpreter
@@ -118,52 +116,52 @@ class BubblewrapSkillScriptExecutor(SubprocessSkillScriptExecutor):
                 f'{path.name!r} has dependencies that uv would have to download, and the sandbox has no network. '
                 'The developer can allow it with `network=True`.'
             )
-        if '--python' not in interpreter:  # uv cannot see from inside which Pythons there are, so it is told
+        if '--python' not in interpreter:  # uv cannot find the Pythons of the host from inside
             interpreter[2:2] = ['--python', sys.executable]
         return interpreter
 
-    def _programs(self, interpreter: list[str]) -> list[str]:
-        """The programs that have to be there: the interpreter, and the Python that uv is to use."""
-        return [*interpreter[:1], *([self.python_executable or sys.executable] if _is_uv(interpreter) else [])]
-
-    def _job(self, launch: Launch, interpreter: list[str], work_dir: Path) -> Job:
+    def _command(self, launch: Launch, cleanup: ExitStack) -> Command:
         limits = self.limits
-        files = {('--file', '/etc/passwd'): _USER, ('--file', '/etc/group'): _GROUP}
-        mounts = self._mounts(launch, interpreter, work_dir)
-        handshake = Handshake(label=launch.script.name, limits=limits, files=files | self._filter_file())
+        mounts = self._mounts(launch)
+        files: dict[tuple[str, ...], bytes] = {('--file', '/etc/passwd'): _USER, ('--file', '/etc/group'): _GROUP}
+        if self._filter is not None:
+            files['--seccomp',] = self._filter
+        handshake = Handshake(launch.script.name, limits, files, setup_timeout=self._setup_timeout)
+        cleanup.callback(handshake.close)
         start = WORK_DIR if self.cwd == 'work' else str(launch.path.parent)
         argv = [self._bwrap, *self._isolation, *mounts, *handshake.options, '--remount-ro', '/', '--chdir', start]
-        command = Command(
+        return Command(
             label=launch.script.name,
-            argv=(*argv, '--', *interpreter, str(launch.path), *launch.arguments.argv),
+            argv=(*argv, '--', *launch.interpreter, str(launch.path), *launch.arguments.argv),
             cwd=Path('/'),
-            env=_with_program(launch.env, interpreter),
+            env=_with_program(launch.env, launch.interpreter),
             stdin=launch.arguments.stdin,
             timeout=limits.wall_time,
             max_output=limits.output,
             secrets=launch.secrets,
             pass_fds=handshake.pass_fds,
             on_start=handshake.on_start,
-            # Bubblewrap itself and the first process of the sandbox are not the script's.
-            watch=Watchdog(limits, work_dir=work_dir, helpers=2),
+            # Bubblewrap and the first process of the sandbox are not the script's.
+            watch=Watchdog(limits, work_dir=launch.work_dir, helpers=2),
             kill=handshake.kill,
+            check=handshake.check,
         )
-        return Job(command=command, finish=handshake.finish, cleanup=handshake.close)
 
-    def _mounts(self, launch: Launch, interpreter: list[str], work_dir: Path) -> list[str]:
-        mounts = [*_temporary('/tmp', TEMP_BYTES), '--bind', str(work_dir), WORK_DIR]  # noqa: S108
-        for program in self._programs(interpreter):
+    def _mounts(self, launch: Launch) -> list[str]:
+        mounts = [*_temporary('/tmp', TEMP_BYTES), '--bind', str(launch.work_dir), WORK_DIR]  # noqa: S108
+        # The interpreter, and the Python for uv.
+        python = [self.python_executable or sys.executable] if _is_uv(launch.interpreter) else []
+        for program in (*launch.interpreter[:1], *python):
             mounts += program_mounts(program)
         for path in self.read_only:
-            mounts += read_only_mount(path, why='Name the folders inside it that scripts may read.')
-        mounts += read_only_mount(launch.skill_dir, why='Put the skill into a folder of its own.')
+            mounts += read_only_mount(path, way_out='Name the folders inside it that scripts may read.')
+        mounts += read_only_mount(launch.skill_dir, way_out='Put the skill into a folder of its own.')
         if launch.skill_dir not in launch.path.parents:
             mounts += ['--ro-bind', os.path.realpath(launch.path), str(launch.path)]
         return mounts
 
     def _isolation_options(self) -> list[str]:
-        # No --new-session: the process has a session without a terminal already, and whoever stays in its group can be
-        # killed at one stroke.
+        # No --new-session: the process already has a session without a terminal, and its group can be killed at once.
         return [
             *(f'--unshare-{name}' for name in ('user', 'pid', 'ipc', 'uts', 'cgroup-try')),
             *([] if self.network else ['--unshare-net']),
@@ -172,27 +170,43 @@ class BubblewrapSkillScriptExecutor(SubprocessSkillScriptExecutor):
             *(network_mounts() if self.network else []),
             *_temporary('/dev/shm', SHARED_MEMORY_BYTES),  # noqa: S108
             *('--remount-ro', '/dev'),
-            # When this process is root, the kernel takes a script for the owner of its settings in /proc/sys.
+            # When this process is root, the kernel treats a script as the owner of the settings in /proc/sys.
             *('--remount-ro', '/proc'),
         ]
 
-    def _filter_file(self) -> dict[tuple[str, ...], bytes]:
-        return {} if self._filter is None else {('--seccomp',): self._filter}
-
     def _probe(self) -> None:
-        """Make a sandbox and look from inside whether it is one. A program that only claims to make it is found out."""
-        argv = [self._bwrap, *self._isolation, *_temporary('/tmp', TEMP_BYTES)]  # noqa: S108
-        fds = [file_with(content) for content in self._filter_file().values()]
+        """Set up a sandbox and check from inside that it isolates, so that no other program can pose as bubblewrap."""
+        done = self._run_probe()
+        lines = done.stdout.splitlines()
+        inside = {line for line in lines[:6] if ':[' in line}
+        if done.returncode or len(inside) <= len(_NAMESPACES):
+            reason = done.stderr.strip() or f'it ended with exit code {done.returncode}'
+            raise SandboxUnavailableError(
+                f'bubblewrap ({self._bwrap}) cannot make a sandbox here: {reason}. It needs version 0.8 or '
+                'newer and user namespaces: see the sysctls user.max_user_namespaces, kernel.unprivileged_userns_clone '
+                'and kernel.apparmor_restrict_unprivileged_userns; in Docker, `--security-opt seccomp=unconfined`.'
+            )
+        names = _NAMESPACES if self.network else (*_NAMESPACES, 'net')
+        missing = [name for name in names if os.readlink(f'/proc/self/ns/{name}') in inside]
+        if self.seccomp and 'Seccomp:\t2' not in lines:
+            missing.append('seccomp')
+        if missing:
+            raise SandboxUnavailableError(
+                f'bubblewrap ({self._bwrap}) does not isolate scripts: no {", ".join(missing)} of its own.'
+            )
+
+    def _run_probe(self) -> subprocess.CompletedProcess[str]:
+        fds = [] if self._filter is None else [file_with(self._filter)]
+        options = [*_temporary('/tmp', TEMP_BYTES), *(word for fd in fds for word in ('--seccomp', str(fd)))]  # noqa: S108
         try:
-            argv += [word for fd in fds for word in ('--seccomp', str(fd))]
-            done = subprocess.run(
-                [*argv, '--remount-ro', '/', '--', '/bin/sh', '-c', _PROBE],
+            return subprocess.run(
+                [self._bwrap, *self._isolation, *options, '--remount-ro', '/', '--', '/bin/sh', '-c', _PROBE],
                 pass_fds=fds,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
                 errors='replace',
-                timeout=PROBE_SECONDS,
+                timeout=self._setup_timeout,
                 env={'PATH': SEARCH_PATH},
             )
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -200,24 +214,6 @@ class BubblewrapSkillScriptExecutor(SubprocessSkillScriptExecutor):
         finally:
             for fd in fds:
                 os.close(fd)
-        self._judge(done)
-
-    def _judge(self, probe: subprocess.CompletedProcess[str]) -> None:
-        lines = probe.stdout.splitlines()
-        names = [*_NAMESPACES, *([] if self.network else ['net'])]
-        inside = dict(line.split(':', 1) for line in lines[:6] if ':[' in line)
-        shared = [name for name in names if f'{name}:{inside.get(name)}' == os.readlink(f'/proc/self/ns/{name}')]
-        if probe.returncode or len(inside) < len(_NAMESPACES) + 1:
-            raise SandboxUnavailableError(
-                f'bubblewrap ({self._bwrap}) cannot make a sandbox here: '
-                f'{probe.stderr.strip() or f"it ended with exit code {probe.returncode}"}. It needs version 0.8 or '
-                'newer and user namespaces: see the sysctls user.max_user_namespaces, kernel.unprivileged_userns_clone '
-                'and kernel.apparmor_restrict_unprivileged_userns; in Docker, `--security-opt seccomp=unconfined`.'
-            )
-        if shared or (self.seccomp and 'Seccomp:\t2' not in lines):
-            raise SandboxUnavailableError(
-                f'bubblewrap ({self._bwrap}) does not isolate scripts: no {", ".join(shared) or "seccomp"} of its own.'
-            )
 
 
 def _find_bubblewrap(bwrap: str) -> str:
@@ -226,13 +222,12 @@ def _find_bubblewrap(bwrap: str) -> str:
             f'Bubblewrap makes sandboxes on Linux only; this is {platform.system()}. Use WorkspaceSkillScriptExecutor '
             'with a container or remote workspace.'
         )
-    found = shutil.which(bwrap)
-    if found is None:
-        raise SandboxUnavailableError(
-            f'bubblewrap ({bwrap}) is not installed. Install it with `apt-get install bubblewrap`, '
-            '`dnf install bubblewrap` or `apk add bubblewrap`.'
-        )
-    return found
+    if found := shutil.which(bwrap):
+        return found
+    raise SandboxUnavailableError(
+        f'bubblewrap ({bwrap}) is not installed. Install it with `apt-get install bubblewrap`, '
+        '`dnf install bubblewrap` or `apk add bubblewrap`.'
+    )
 
 
 def _is_uv(interpreter: list[str]) -> bool:
@@ -240,7 +235,7 @@ def _is_uv(interpreter: list[str]) -> bool:
 
 
 def _with_program(env: Mapping[str, str], interpreter: list[str]) -> Mapping[str, str]:
-    """The environment, with the folder of an interpreter that is not part of the system on the `PATH`."""
+    """The environment, with the interpreter's folder on the `PATH` unless it is a system folder."""
     folder = os.path.dirname(interpreter[0]) if interpreter else ''
     return env if not folder or is_system(folder) else {**env, 'PATH': f'{folder}:{env["PATH"]}'}
 

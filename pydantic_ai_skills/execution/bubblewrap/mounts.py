@@ -1,4 +1,4 @@
-"""What of this machine a script in the sandbox gets to see."""
+"""Lists what a script in the sandbox sees of this machine, as options of bubblewrap."""
 
 from __future__ import annotations
 
@@ -8,33 +8,20 @@ from pathlib import Path
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
-__all__ = ('WORK_DIR', 'is_system', 'network_mounts', 'program_mounts', 'read_only_mount', 'system_mounts')
-
 WORK_DIR = '/sandbox'
 """Where the work folder is inside the sandbox. It is the home folder there, too."""
 
 SYSTEM_FOLDERS = ('/usr', '/nix/store', '/gnu/store')
-"""Folders with programs and libraries, which are the same for every user."""
+"""Folders with programs and libraries that are the same for every user."""
 
 _TOP_FOLDERS = ('/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32')
 
-# Not all of /etc: when this process is root, so is the script in the eyes of the files there, and some hold keys.
+# Not all of /etc: when this process is root, the script could read all files there, and some hold keys.
 _SETTINGS = ('alternatives', 'fonts', 'ld.so.cache', 'localtime', 'mime.types')
 _NETWORK_SETTINGS = (
-    'ca-certificates',
-    'gai.conf',
-    'host.conf',
-    'hosts',
-    'nsswitch.conf',
-    'pki/ca-trust/extracted',
-    'pki/tls/cert.pem',
-    'pki/tls/certs',
-    'protocols',
-    'resolv.conf',
-    'services',
-    'ssl/cert.pem',
-    'ssl/certs',
-    'ssl/openssl.cnf',
+    *('ca-certificates', 'pki/ca-trust/extracted', 'pki/tls/cert.pem', 'pki/tls/certs'),
+    *('ssl/cert.pem', 'ssl/certs', 'ssl/openssl.cnf'),
+    *('gai.conf', 'host.conf', 'hosts', 'nsswitch.conf', 'protocols', 'resolv.conf', 'services'),
 )
 
 
@@ -51,58 +38,51 @@ def system_mounts() -> list[str]:
 
 
 def network_mounts() -> list[str]:
-    """What looking up a host name needs."""
+    """What looking up host names and checking certificates needs."""
     return _settings(_NETWORK_SETTINGS)
 
 
 def program_mounts(program: str) -> list[str]:
-    """What an interpreter needs that is not part of the system: the file, and for a Python its installation.
-
-    Raises:
-        SkillScriptExecutionError: That would show the home folder to the script.
-    """
-    # Both ends of a link: an environment for Python is a folder whose python is a link to the one it was made from.
+    """What an interpreter needs outside the system folders: the file, and for a Python its installation."""
+    # Both ends of a link: in a virtual environment, python is a link to the one it was made from.
     paths = [program, os.path.realpath(program)]
     if program == sys.executable:
-        # That link may go through more folders than its two ends.
+        # That link may lead through more folders than its two ends.
         paths += [os.path.join(prefix, 'bin', 'python') for prefix in (sys.prefix, sys.base_prefix)]
     mounts: dict[str, list[str]] = {}
     for path in paths:
-        installation = Path(path).parent.parent
-        if is_system(path):
-            continue
-        if installation == Path('~/.local').expanduser():
-            # It has packages of Python too, and beside them the data of all programs of this user.
-            real = os.path.realpath(path)
-            mounts[path] = ['--ro-bind' if real == path else '--symlink', real, path]
-            mounts |= {str(lib): ['--ro-bind', str(lib), str(lib)] for lib in installation.glob('lib')}
-        elif (installation / 'pyvenv.cfg').exists() or any(installation.glob('lib/python3*')):
-            why = 'Set `python_executable` to a Python with a folder of its own.'
-            mounts[str(installation)] = read_only_mount(installation, why=why)
-        elif os.path.exists(path):
-            mounts[path] = ['--ro-bind', os.path.realpath(path), path]
+        if not is_system(path):
+            mounts |= _installed_at(path)
     return [word for mount in mounts.values() for word in mount]
 
 
-def read_only_mount(folder: Path, *, why: str) -> list[str]:
-    """Show a folder to the script, unless it holds this user's home.
+def _installed_at(path: str) -> dict[str, list[str]]:
+    """The mounts for a program at this path, keyed by the path they show."""
+    installation, real = Path(path).parent.parent, os.path.realpath(path)
+    if installation == Path('~/.local').expanduser():
+        # Python packages are there too, and beside them the data of all programs of this user.
+        libs = {str(lib): ['--ro-bind', str(lib), str(lib)] for lib in installation.glob('lib')}
+        return {path: ['--ro-bind' if real == path else '--symlink', real, path], **libs}
+    if (installation / 'pyvenv.cfg').exists() or any(installation.glob('lib/python3*')):
+        way_out = 'Set `python_executable` to a Python with a folder of its own.'
+        return {str(installation): read_only_mount(installation, way_out=way_out)}
+    return {path: ['--ro-bind', real, path]} if os.path.exists(path) else {}
 
-    Raises:
-        SkillScriptExecutionError: It does.
-    """
+
+def read_only_mount(folder: Path, *, way_out: str) -> list[str]:
+    """Show a folder to the script, unless it holds this user's home or belongs to the system."""
     real = Path(os.path.realpath(folder))
     home = Path(os.path.realpath(os.path.expanduser('~')))
     if real == home or real in home.parents or real in map(Path, ('/proc', '/dev', '/sys', '/etc', '/run', '/var')):
-        raise SkillScriptExecutionError(
-            f'{folder} cannot be shown to a script: it holds more than that script needs. {why}'
-        )
+        message = f'{folder} cannot be shown to a script: it holds more than that script needs. {way_out}'
+        raise SkillScriptExecutionError(message)
     return ['--ro-bind', str(real), str(folder)]
 
 
 def _settings(names: tuple[str, ...]) -> list[str]:
     mounts: list[str] = []
     for name in names:
-        # A link such as resolv.conf's may lead to a place that is not in the sandbox, so its target takes its name.
+        # A link such as resolv.conf may lead to a place outside the sandbox, so its target is mounted in its place.
         target = os.path.realpath(f'/etc/{name}')
         if is_system(target):
             mounts += ['--symlink', target, f'/etc/{name}']
@@ -112,5 +92,5 @@ def _settings(names: tuple[str, ...]) -> list[str]:
 
 
 def is_system(path: str) -> bool:
-    """Whether a path is in one of the folders that every script sees."""
+    """Whether a path is in a folder that every script sees."""
     return any(path == folder or path.startswith(f'{folder}/') for folder in (*SYSTEM_FOLDERS, *_TOP_FOLDERS))

@@ -1,8 +1,8 @@
-"""A seccomp filter: the system calls that a script in the sandbox has no use for and an attack on the kernel would.
+"""Builds a seccomp filter that refuses system calls which scripts do not need but attacks on the kernel use.
 
-The filter is a small program for the kernel's packet filter machine, which is run on every system call. Namespaces
-already keep a script away from files, processes and the network; the filter takes away the parts of the kernel that
-are reached most often when somebody breaks out of namespaces, and the ways to make new ones.
+The filter is a small program that the kernel runs on every system call. Namespaces already keep a script away from
+files, processes and the network; the filter blocks the parts of the kernel that exploits use most often to break out of
+namespaces, and the ways to make new ones.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import errno
 import platform
 import struct
 from dataclasses import dataclass
-
-__all__ = ('seccomp_filter',)
 
 DENIED: dict[str, tuple[int | None, int | None]] = {
     'acct': (163, 89),
@@ -69,8 +67,8 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
 """Calls that fail with "operation not permitted", with their numbers on x86_64 and aarch64."""
 
 _SOCKETS = (1, 2, 10, 16)
-"""Families of sockets a script may open: local, IPv4, IPv6, and netlink, which looking up a name needs. Some others,
-such as the one that talks to the host of a virtual machine, do not care about the network namespace."""
+"""Socket families a script may open: local, IPv4, IPv6, and netlink for looking up names. Some others, such as the one
+between a virtual machine and its host, ignore the network namespace."""
 
 _NEW_NAMESPACE = 0x7E020000
 """The flags of `clone` that make a namespace: mount, cgroup, uts, ipc, user, pid, network."""
@@ -104,21 +102,19 @@ _MACHINES = {
 
 
 def seccomp_filter(machine: str | None = None) -> bytes | None:
-    """The filter as the kernel takes it, or `None` for a processor whose system calls are not known here.
-
-    Args:
-        machine: The processor, as `platform.machine()` names it; this one by default.
-    """
+    """The filter as the kernel expects it, or `None` for a processor whose system calls are not known here."""
     known = _MACHINES.get(machine or platform.machine())
     if known is None:
         return None
     program = [
-        *_unless(_ARCHITECTURE, _EQUAL, known.architecture, then=_KILL),
+        _instruction(_LOAD, _ARCHITECTURE),
+        _instruction(_EQUAL, known.architecture, true=1),
+        _instruction(_RETURN, _KILL),
         _instruction(_LOAD, _NUMBER),
-        # The numbers above are another set of the same calls (x32), to which this list does not apply.
+        # Higher numbers are another set of the same calls (x32), to which this list does not apply.
         _instruction(_AT_LEAST, 0x40000000, false=1),
         _fail(errno.ENOSYS),
-        # Its flags are in memory, where a filter cannot look. C libraries fall back to `clone`.
+        # Its flags are in memory, which a filter cannot read. C libraries fall back to `clone`.
         _instruction(_EQUAL, known.clone3, false=1),
         _fail(errno.ENOSYS),
     ]
@@ -145,11 +141,7 @@ def _fail(error: int) -> bytes:
     return _instruction(_RETURN, _ERROR | error)
 
 
-def _unless(offset: int, test: int, value: int, *, then: int) -> list[bytes]:
-    return [_instruction(_LOAD, offset), _instruction(test, value, true=1), _instruction(_RETURN, then)]
-
-
 def _inside(number: int, argument: int, steps: list[bytes]) -> list[bytes]:
-    """Steps for one system call, on one of its arguments. Behind them the number is loaded again."""
+    """Steps for one system call, on one of its arguments. Afterwards the number is loaded again."""
     body = [_instruction(_LOAD, argument), *steps, _instruction(_LOAD, _NUMBER)]
     return [_instruction(_EQUAL, number, false=len(body)), *body]

@@ -1,35 +1,30 @@
-"""From a repository to the files of its skills: which commit a ref is, and what that commit holds.
+"""Finds the commit of a ref and fetches the files of its skills.
 
-Git never checks anything out. The trees of one commit are fetched without its files, the files of the skills are chosen
-from them, fetched in one go and written by our own code: no hook, filter, submodule, attribute or link of the
-repository has a part in it.
+Git never checks anything out. The trees of one commit are fetched without file contents; then the files of the skills
+are fetched together and written by our own code. Hooks, filters, submodules, attributes and links of the repository
+take no part in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from pydantic_ai_skills.directory.folder_skill import is_skipped_folder
+from pydantic_ai_skills.directory.standard import DOT_FOLDERS
 from pydantic_ai_skills.exceptions import SkillRegistryError
+from pydantic_ai_skills.registries.manifest import FileSink, is_revision
 
-from .address import is_commit
-from .manifest import FileSink
-from .options import FetchOptions, Selection
+from .options import Selection
 from .process import Deadline, Git
 
-__all__ = ('TreeEntry', 'fetch_files', 'resolve')
-
 MAX_FILES = 50_000
-"""How many files of one repository are taken."""
+"""How many files of one repository are fetched at most."""
 
 BATCH_BYTES = 32 * 1024 * 1024
-"""About how many bytes of files are read from git at once."""
-
-PLUGIN_FOLDERS = frozenset({'.agents', '.claude'})
-"""Dot folders that hold skills by convention."""
+"""About how many bytes are read from one git process."""
 
 _CONFIG = '[core]\n\trepositoryformatversion = 0\n\tbare = true\n'
 
@@ -41,30 +36,13 @@ class TreeEntry(NamedTuple):
     mode: str
     blob: str
 
-    @property
     def is_file(self) -> bool:
-        """Whether it is a regular file, not a link and not another repository."""
+        """Whether it is a regular file, not a link or a submodule."""
         return self.mode in ('100644', '100755', '100664')
-
-    @property
-    def is_executable(self) -> bool:
-        """Whether it may be run."""
-        return self.mode == '100755'
-
-
-@dataclass(frozen=True, kw_only=True)
-class FoundFiles:
-    """What a commit has of what was asked for."""
-
-    wanted: list[TreeEntry]
-    """The files to take."""
-
-    left_out: list[str]
-    """Links and other repositories among them, which are not taken."""
 
 
 def new_repository(folder: Path) -> Path:
-    """An empty bare repository in a folder that is there and empty."""
+    """Create a bare repository in an empty folder."""
     for inner in ('objects/pack', 'objects/info', 'refs/heads', 'refs/tags'):
         (folder / inner).mkdir(parents=True)
     (folder / 'HEAD').write_text('ref: refs/heads/none\n')
@@ -73,168 +51,134 @@ def new_repository(folder: Path) -> Path:
 
 
 def resolve(git: Git, ref: str | None, *, repository: Path, deadline: Deadline) -> str:
-    """Ask the server which commit a ref is: a branch before a tag of the same name, as `git clone --branch` does.
-
-    Raises:
-        SkillRegistryError: The server cannot be reached, or has no such ref.
-    """
+    """Ask the server which commit a ref is. A branch wins over a tag of the same name, as in `git clone --branch`."""
     if ref is None or ref == 'HEAD':
         wanted = ['HEAD']
     elif ref.startswith('refs/'):
         wanted = [f'{ref}^{{}}', ref]
     else:
-        # Of a tag with a message, the commit it points to.
+        # `^{}` is the commit an annotated tag points to.
         wanted = [f'refs/heads/{ref}', f'refs/tags/{ref}^{{}}', f'refs/tags/{ref}']
     output = git.run(['ls-remote', '--quiet', '--', git.address.url, *wanted], repository=repository, deadline=deadline)
     there = {name: commit for commit, _, name in (line.partition('\t') for line in output.decode().splitlines())}
     for name in wanted:
-        if is_commit(there.get(name)):
+        if is_revision(there.get(name)):
             return there[name]
     what = 'no commits' if ref is None else f'no branch or tag {ref!r}; a commit has to be written in full'
     raise SkillRegistryError(f'{git.address.url} has {what}')
 
 
-def fetch_files(
-    git: Git,
-    commit: str,
-    selection: Selection,
-    options: FetchOptions,
-    *,
-    repository: Path,
-    deadline: Deadline,
-    sink: FileSink,
-    reuse: Callable[[str], bytes | None],
-) -> list[str]:
-    """Fetch the wanted files of a commit and put them into a sink; return what was left out.
+@dataclass(frozen=True, kw_only=True)
+class Fetch:
+    """Fetches the files of one commit into a bare repository."""
 
-    Args:
-        git: How to call git.
-        commit: The full commit.
-        selection: Which files are wanted.
-        options: What the developer decided about fetching.
-        repository: A bare repository to fetch into.
-        deadline: When it has to be over.
-        sink: Where the files go.
-        reuse: Gives a blob that is here already.
+    git: Git
+    commit: str
+    repository: Path
+    deadline: Deadline
+    max_files: int = MAX_FILES
+    batch_bytes: int = BATCH_BYTES
 
-    Raises:
-        SkillRegistryError: The server cannot be reached, has no such commit or folder, or sends too much.
-    """
-    _fetch(git, [commit], options.arguments, repository=repository, deadline=deadline)
-    found = _choose(_list(git, commit, selection.path, repository=repository, deadline=deadline), selection)
-    if selection.path and not found.wanted and not found.left_out:
-        raise SkillRegistryError(f'{git.address.url} has no skills in {selection.path!r} at {commit[:12]}')
-    if len(found.wanted) > MAX_FILES:
-        message = f'has {len(found.wanted):,} files in its skills, at most {MAX_FILES:,} are fetched; name a path='
-        raise SkillRegistryError(f'{git.address.url} {message}')
-    missing: dict[str, list[TreeEntry]] = {}
-    for entry in found.wanted:
-        known = reuse(entry.blob)
-        if known is None:
-            missing.setdefault(entry.blob, []).append(entry)
-        else:
-            sink.write(entry.path, entry.blob, known, executable=entry.is_executable)
-    if missing:
-        sizes = _sizes(git, list(missing), repository=repository, deadline=deadline)
-        absent = [blob for blob in missing if blob not in sizes]
-        if absent:
-            # Given to git through a file of its own, as many as there are.
-            _fetch(git, absent, (), repository=repository, deadline=deadline)
-            sizes = _sizes(git, list(missing), repository=repository, deadline=deadline)
-        _check_size(git, sum(sizes.get(blob, 0) * len(entries) for blob, entries in missing.items()))
-        for batch in _batches(list(missing), sizes):
-            output = git.run(
-                ['cat-file', '--batch', '--buffer'],
-                repository=repository,
-                deadline=deadline,
-                stdin=''.join(f'{blob}\n' for blob in batch).encode(),
-            )
-            for blob, data in _parse_blobs(output):
-                for entry in missing.pop(blob):
-                    sink.write(entry.path, blob, data, executable=entry.is_executable)
-    if missing:
-        raise SkillRegistryError(f'{git.address.url} did not send {len(missing)} of the files of {commit[:12]}')
-    return found.left_out
+    def files(self, selection: Selection, *, sink: FileSink, reuse: Callable[[str], bytes | None]) -> list[str]:
+        """Fetch the wanted files into a sink, unless `reuse` has them; return the paths that were skipped."""
+        self._fetch([self.commit], self.git.options.arguments)
+        chosen = self._choose(selection)
+        missing: dict[str, list[TreeEntry]] = {}
+        for entry in filter(TreeEntry.is_file, chosen):
+            known = reuse(entry.blob)
+            if known is None:
+                missing.setdefault(entry.blob, []).append(entry)
+            else:
+                _write(sink, [entry], known)
+        if missing:
+            self._fetch_blobs(missing, sink)
+        return [entry.path for entry in chosen if not entry.is_file()]
 
+    def _choose(self, selection: Selection) -> list[TreeEntry]:
+        chosen = _select(self._list(selection.path), selection)
+        if selection.path and not chosen:
+            raise self._error(f'has no skills in {selection.path!r} at {self.commit[:12]}')
+        count = sum(map(TreeEntry.is_file, chosen))
+        if count > self.max_files:
+            limit = f'at most {self.max_files:,} are fetched; name a path='
+            raise self._error(f'has {count:,} files in its skills, {limit}')
+        return chosen
 
-def _fetch(git: Git, objects: list[str], arguments: tuple[str, ...], *, repository: Path, deadline: Deadline) -> None:
-    fixed = ['--no-tags', '--no-write-fetch-head', '--no-auto-maintenance', '--no-recurse-submodules', '--progress']
-    if not any(argument.startswith('--filter') for argument in arguments):
-        fixed.append('--filter=blob:none')
-    git.run(
-        ['fetch', *fixed, *arguments, '--stdin', 'origin'],
-        repository=repository,
-        deadline=deadline,
-        stdin=''.join(f'{name}\n' for name in objects).encode(),
-    )
-    # Git noted that it can ask the server for what is not here. It shall not: that would be one request a file.
-    (repository / 'config').write_text(_CONFIG)
+    def _fetch_blobs(self, missing: dict[str, list[TreeEntry]], sink: FileSink) -> None:
+        sizes = self._sizes(missing)
+        if absent := [blob for blob in missing if blob not in sizes]:
+            self._fetch(absent, ())
+            sizes = self._sizes(missing)
+        size = sum(sizes.get(blob, 0) * len(entries) for blob, entries in missing.items())
+        if size > self.git.max_bytes:
+            limit = f'at most {self.git.max_bytes:,} are fetched; see max_bytes='
+            raise self._error(f'has {size:,} bytes of skills, {limit}')
+        for batch in _batches(list(missing), sizes, self.batch_bytes):
+            for blob, data in _parse_blobs(self._run(['cat-file', '--batch', '--buffer'], batch)):
+                _write(sink, missing.pop(blob), data)
+        if missing:
+            raise self._error(f'did not send {len(missing)} of the files of {self.commit[:12]}')
 
+    def _fetch(self, objects: list[str], arguments: tuple[str, ...]) -> None:
+        fixed = ['--no-tags', '--no-write-fetch-head', '--no-auto-maintenance', '--no-recurse-submodules', '--progress']
+        if not any(argument.startswith('--filter') for argument in arguments):
+            fixed.append('--filter=blob:none')
+        self._run(['fetch', *fixed, *arguments, '--stdin', 'origin'], objects)
+        # Git recorded that it may ask the server for missing objects. It must not: that is one request per file.
+        (self.repository / 'config').write_text(_CONFIG)
 
-def _list(git: Git, commit: str, path: str, *, repository: Path, deadline: Deadline) -> list[TreeEntry]:
-    where = ['--', f':(literal){path}'] if path else []
-    output = git.run(['ls-tree', '-r', '-z', '--full-tree', commit, *where], repository=repository, deadline=deadline)
-    entries: list[TreeEntry] = []
-    for line in output.decode('utf-8', 'surrogateescape').split('\0')[:-1]:
-        head, _, name = line.partition('\t')
-        mode, _, blob = head.split(' ')
-        entries.append(TreeEntry(name, mode, blob))
-    return entries
+    def _list(self, path: str) -> list[TreeEntry]:
+        where = ['--', f':(literal){path}'] if path else []
+        output = self._run(['ls-tree', '-r', '-z', '--full-tree', self.commit, *where])
+        entries: list[TreeEntry] = []
+        for line in output.decode('utf-8', 'surrogateescape').split('\0')[:-1]:
+            head, _, name = line.partition('\t')
+            mode, _, blob = head.split(' ')
+            entries.append(TreeEntry(name, mode, blob))
+        return entries
+
+    def _sizes(self, blobs: Iterable[str]) -> dict[str, int]:
+        """The size of each blob that has been fetched."""
+        output = self._run(['cat-file', '--batch-check', '--buffer'], blobs)
+        fields = (line.split(' ') for line in output.decode().splitlines())
+        return {blob: int(size) for blob, kind, size in (f for f in fields if len(f) == 3) if kind == 'blob'}
+
+    def _run(self, arguments: list[str], lines: Iterable[str] = ()) -> bytes:
+        stdin = ''.join(f'{line}\n' for line in lines).encode()
+        return self.git.run(arguments, repository=self.repository, deadline=self.deadline, stdin=stdin)
+
+    def _error(self, what: str) -> SkillRegistryError:
+        return SkillRegistryError(f'{self.git.address.url} {what}')
 
 
-def _choose(entries: list[TreeEntry], selection: Selection) -> FoundFiles:
-    """The files below the sparse paths, or else those of the skills."""
+def _write(sink: FileSink, entries: list[TreeEntry], data: bytes) -> None:
+    for path, mode, blob in entries:
+        sink.write(path, blob, data, executable=mode == '100755')
+
+
+def _select(entries: list[TreeEntry], selection: Selection) -> list[TreeEntry]:
+    """The entries below the sparse paths, or else those of the skills."""
     if selection.sparse_paths:
-        chosen = [entry for entry in entries if selection.is_sparse(entry.path)]
-    else:
-        folders = {_parent(entry.path) for entry in entries if _is_skill_file(entry.path, selection)}
-        chosen = [entry for entry in entries if not folders.isdisjoint(_parents(entry.path))]
-    return FoundFiles(
-        wanted=[entry for entry in chosen if entry.is_file], left_out=[e.path for e in chosen if not e.is_file]
-    )
+        return [entry for entry in entries if selection.is_sparse(entry.path)]
+    folders = {PurePosixPath(entry.path).parent for entry in entries if _is_skill_file(entry.path, selection)}
+    return [entry for entry in entries if not folders.isdisjoint(PurePosixPath(entry.path).parents)]
 
 
 def _is_skill_file(path: str, selection: Selection) -> bool:
-    """Whether a file makes its folder a skill that will be found there."""
+    """Whether a file makes its folder a skill that `SkillsDirectory` will find."""
     *steps, name = path.removeprefix(f'{selection.path}/' if selection.path else '').split('/')
     if name.lower() != 'skill.md' or (selection.max_depth is not None and len(steps) > selection.max_depth):
         return False
-    return not any(is_skipped_folder(step) and step not in PLUGIN_FOLDERS for step in steps)
+    return not any(is_skipped_folder(step) and step not in DOT_FOLDERS for step in steps)
 
 
-def _parent(path: str) -> str:
-    return path.rpartition('/')[0]
-
-
-def _parents(path: str) -> Iterator[str]:
-    yield from ('' if str(parent) == '.' else str(parent) for parent in PurePosixPath(path).parents)
-
-
-def _sizes(git: Git, blobs: list[str], *, repository: Path, deadline: Deadline) -> dict[str, int]:
-    """The size of each blob that is here."""
-    output = git.run(
-        ['cat-file', '--batch-check', '--buffer'],
-        repository=repository,
-        deadline=deadline,
-        stdin=''.join(f'{blob}\n' for blob in blobs).encode(),
-    )
-    fields = (line.split(' ') for line in output.decode().splitlines())
-    return {blob: int(size) for blob, kind, size in (f for f in fields if len(f) == 3) if kind == 'blob'}
-
-
-def _check_size(git: Git, size: int) -> None:
-    if size > git.max_bytes:
-        message = f'has {size:,} bytes of skills, at most {git.max_bytes:,} are fetched; see max_bytes='
-        raise SkillRegistryError(f'{git.address.url} {message}')
-
-
-def _batches(blobs: list[str], sizes: dict[str, int]) -> Iterator[list[str]]:
+def _batches(blobs: list[str], sizes: dict[str, int], batch_bytes: int) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for blob in blobs:
         batch.append(blob)
         size += sizes.get(blob, 0)
-        if size >= BATCH_BYTES:
+        if size >= batch_bytes:
             yield batch
             batch, size = [], 0
     if batch:

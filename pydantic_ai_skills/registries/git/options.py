@@ -1,4 +1,4 @@
-"""What a developer may decide about how git fetches, and the gate that keeps it from weakening the rest."""
+"""Options of a fetch: which files, which arguments git gets, and which options are refused as unsafe."""
 
 from __future__ import annotations
 
@@ -11,54 +11,29 @@ from pydantic_ai_skills.exceptions import SkillValidationError
 
 from .address import check_path, check_ref
 
-__all__ = ('FetchOptions', 'GitCloneOptions', 'Selection', 'check_options')
-
-SAFE_VARIABLES = frozenset(
-    {
-        'ALL_PROXY',
-        'GIT_SSL_CAINFO',
-        'GIT_SSL_CAPATH',
-        'HTTPS_PROXY',
-        'HTTP_PROXY',
-        'LANG',
-        'LC_ALL',
-        'NO_PROXY',
-        'SSH_AUTH_SOCK',
-        'SSL_CERT_DIR',
-        'SSL_CERT_FILE',
-        'TMPDIR',
-        'TZ',
-    }
-)
-"""Variables that say how to reach a server, and nothing that makes git run or trust something else."""
+SAFE_VARIABLES = {
+    *('ALL_PROXY', 'HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'),
+    *('GIT_SSL_CAINFO', 'GIT_SSL_CAPATH', 'SSH_AUTH_SOCK', 'SSL_CERT_DIR', 'SSL_CERT_FILE'),
+    *('LANG', 'LC_ALL', 'TMPDIR', 'TZ'),
+}
+"""Variables that say how to reach a server. None makes git run or trust anything else."""
 
 PASSED_ON = {'-4', '-6', '--ipv4', '--ipv6', '--no-tags', '--tags'}
-"""Options of `git clone` that `git fetch` takes too."""
+"""Options of `git clone` that `git fetch` also has."""
 
 PASSED_ON_WITH_VALUE = {'--filter', '--shallow-exclude', '--shallow-since'}
 
 WITHOUT_EFFECT = {
-    '--bare',
-    '--no-checkout',
-    '--no-hardlinks',
-    '--no-local',
-    '--no-recurse-submodules',
-    '--no-single-branch',
-    '--progress',
-    '--quiet',
-    '--single-branch',
-    '--sparse',
-    '--verbose',
-    '-n',
-    '-q',
-    '-v',
+    *('--bare', '--no-checkout', '--no-hardlinks', '--no-local', '--no-recurse-submodules', '--sparse', '-n'),
+    *('--no-single-branch', '--single-branch'),
+    *('--progress', '--quiet', '--verbose', '-q', '-v'),
 }
-"""Options that ask for what is done anyway, or that change nothing about which skills there are."""
+"""Options that are the default here, or do not change which skills are found."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GitCloneOptions:
-    """How to fetch a repository. The defaults fetch one commit, and of it only the files of its skills."""
+    """How to fetch a repository. By default one commit is fetched, and only the files of its skills."""
 
     depth: int | None = None
     """How many commits to fetch; one when not given, because skills need no history."""
@@ -84,19 +59,12 @@ class GitCloneOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class FetchOptions:
-    """The options as git is given them."""
+    """The checked options: arguments for `git fetch`, git settings, and environment variables."""
 
     branch: str | None
-    """The branch or tag."""
-
     arguments: tuple[str, ...]
-    """For `git fetch`."""
-
     config: dict[str, str]
-    """Settings, from `--config`."""
-
     env: dict[str, str]
-    """Variables for git's environment."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,17 +75,15 @@ class Selection:
     """The folder to look for skills in; empty for the whole repository."""
 
     max_depth: int | None
-    """How deep below it."""
+    """How deep below it to look; `None` for no limit."""
 
     sparse_paths: tuple[str, ...] = ()
     """Folders to take whole, in place of the skills."""
 
     def __post_init__(self) -> None:
-        """Bring the patterns into one form."""
-        cleaned = tuple(
-            sorted({check_path(path.strip('/').removesuffix('/**').removesuffix('/*')) for path in self.sparse_paths})
-        )
-        object.__setattr__(self, 'sparse_paths', cleaned)
+        """Normalise the patterns."""
+        cleaned = {check_path(path.strip('/').removesuffix('/**').removesuffix('/*')) for path in self.sparse_paths}
+        object.__setattr__(self, 'sparse_paths', tuple(sorted(cleaned)))
 
     def is_sparse(self, path: str) -> bool:
         """Whether a file is below one of the sparse paths."""
@@ -128,45 +94,42 @@ class Selection:
 
 
 def check_options(options: GitCloneOptions, *, allow_unsafe: bool) -> FetchOptions:
-    """The options as git is given them.
-
-    Args:
-        options: What the developer asks for.
-        allow_unsafe: Whether to pass on what can make git run programs, trust another server, or read other files.
-
-    Raises:
-        SkillValidationError: One of them would weaken what keeps a hostile repository harmless, or is none.
-    """
-    if options.depth is not None and options.depth < 1:
-        raise SkillValidationError(f'depth must be 1 or more, not {options.depth}.')
-    unsafe = [name for name in options.env if name.upper() not in SAFE_VARIABLES]
-    if unsafe and not allow_unsafe:
-        raise _refused(f'env variables {", ".join(sorted(unsafe))}')
+    """Check the options and translate them for `git fetch`. Unsafe ones are refused unless they are allowed."""
+    _check_depth_and_env(options, allow_unsafe=allow_unsafe)
     branch = options.branch
     depth = options.depth or 1
     arguments: list[str] = []
     config: dict[str, str] = {}
     for name, value in _pairs([*options.multi_options, *_from_keywords(options.git_options)]):
-        if name in ('-b', '--branch'):
-            branch = value or ''
-        elif name == '--depth' and value and value.isdecimal():
-            depth = int(value)
-        elif name in PASSED_ON:
-            arguments.append(name)
-        elif name in PASSED_ON_WITH_VALUE and value is not None:
-            arguments.append(f'{name}={value}')
-        elif name in WITHOUT_EFFECT:
-            continue
-        elif not allow_unsafe:
-            raise _refused(f'the option {name}')
-        elif name in ('-c', '--config') and value and '=' in value:
-            key, _, setting = value.partition('=')
-            config[key] = setting
-        else:
-            arguments.append(name if value is None else f'{name}={value}')
+        match name, value or '':
+            case ('-b' | '--branch', given):
+                branch = given
+            case ('--depth', given) if given.isdecimal():
+                depth = int(given)
+            case ('-c' | '--config', given) if allow_unsafe and '=' in given:
+                key, _, config[key] = given.partition('=')
+            case _:
+                arguments += _argument(name, value, allow_unsafe=allow_unsafe)
     if not any(argument.startswith(('--shallow', '--depth')) for argument in arguments):
         arguments.append(f'--depth={depth}')
     return FetchOptions(branch=check_ref(branch), arguments=tuple(arguments), config=config, env=dict(options.env))
+
+
+def _check_depth_and_env(options: GitCloneOptions, *, allow_unsafe: bool) -> None:
+    if options.depth is not None and options.depth < 1:
+        raise SkillValidationError(f'depth must be 1 or more, not {options.depth}.')
+    unsafe = [name for name in options.env if name.upper() not in SAFE_VARIABLES]
+    if unsafe and not allow_unsafe:
+        raise _refused(f'env variables {", ".join(sorted(unsafe))}')
+
+
+def _argument(name: str, value: str | None, *, allow_unsafe: bool) -> list[str]:
+    if name in WITHOUT_EFFECT:
+        return []
+    is_safe = name in PASSED_ON or (name in PASSED_ON_WITH_VALUE and value is not None)
+    if not is_safe and not allow_unsafe:
+        raise _refused(f'the option {name}')
+    return [name if name in PASSED_ON or value is None else f'{name}={value}']
 
 
 def _refused(what: str) -> SkillValidationError:
@@ -177,7 +140,7 @@ def _refused(what: str) -> SkillValidationError:
 
 
 def _pairs(options: Iterable[str]) -> Iterator[tuple[str, str | None]]:
-    """Options with their values, whether written as `--name=value`, `--name value` or as two items."""
+    """Options with their values, written as `--name=value`, `--name value` or as two items."""
     name: str | None = None
     for word in (word for option in options for word in option.split(maxsplit=1)):
         if name is not None and not word.startswith('-'):

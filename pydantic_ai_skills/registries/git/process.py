@@ -1,4 +1,4 @@
-"""One git process: an environment made from nothing, a deadline, and nothing left when it ends."""
+"""Runs git: with an environment built from scratch, a deadline and a size limit; no process outlives the call."""
 
 from __future__ import annotations
 
@@ -9,27 +9,25 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from pydantic_ai_skills.exceptions import SkillRegistryError
 
 from .address import GitAddress
-from .options import SAFE_VARIABLES
+from .options import SAFE_VARIABLES, FetchOptions
 from .progress import ProgressCallback, Report
 from .secrets import HostSecret
 
-__all__ = ('Deadline', 'Git')
-
 STALL_SECONDS = 20
-"""How long a server may send next to nothing."""
+"""How long a server may send less than `STALL_BYTES` a second."""
 
 STALL_BYTES = 100
-"""What counts as next to nothing, in bytes a second."""
 
 _LOOK_SECONDS = 0.05
 _PROGRESS = re.compile(r':\s+\d+% \(|, done\.')
@@ -37,7 +35,21 @@ _ADDED = re.compile(
     r'fatal: Could not read from remote repository|Please make sure you have the correct|and the repository exists|'
     r'To add an exception for this directory|git config --global'
 )
-"""What git adds whatever the reason was, and its advice to change settings, which are not read here."""
+"""Lines that git adds to every error, and advice to change settings that are not read here."""
+
+HINTS = {
+    'could not read Username': ' The repository is private or does not exist: give a token as token=; at the '
+    'terminal: --token-env.',
+    'error: 403': ' The token does not allow this.',
+    'error: 30': ' The server sends to another address, and a token is not sent on: use that address (often the same '
+    "with '.git' at its end).",
+    'Permission denied (publickey': ' Give a key as ssh_key_file=; at the terminal: --ssh-key.',
+    'Host key verification failed': ' Put the key of the host into known_hosts.',
+    'dubious ownership': ' It belongs to another user, and your git settings are not read: reach it over ssh or https, '
+    'or make a copy of your own.',
+    'transport ': ' The repository refers to a protocol that is not among allowed_protocols.',
+}
+"""What to do about an error, by a part of git's message."""
 
 FIXED_SETTINGS = {
     'core.askPass': '',
@@ -55,7 +67,7 @@ FIXED_SETTINGS = {
     'submodule.recurse': 'false',
     'transfer.bundleURI': 'false',
 }
-"""Settings every git process gets, whatever the repository, the user or the system says."""
+"""Settings of every git process. They override those of repository, user and system."""
 
 FIXED_VARIABLES = {
     'GCM_INTERACTIVE': 'never',
@@ -79,11 +91,11 @@ KEPT_VARIABLES = {
     *(name for name in SAFE_VARIABLES if not name.startswith('GIT_')),
     *('COMSPEC', 'PATH', 'PATHEXT', 'SYSTEMROOT', 'TEMP', 'TMP', 'WINDIR'),
 }
-"""What is kept of the environment. `HOME` is not: git and curl would read settings and passwords there."""
+"""Variables passed on to git. `HOME` is not: git and curl would read settings and passwords there."""
 
 
 class Deadline:
-    """When a whole operation has to be over."""
+    """The time by which a whole operation has to finish."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -91,7 +103,6 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds that are left."""
         return self._end - time.monotonic()
 
 
@@ -100,59 +111,45 @@ class Git:
     """How git is called for one repository."""
 
     address: GitAddress
-    """The repository."""
-
     allowed: frozenset[str]
     """The protocols git may use."""
 
-    secret: HostSecret | None = None
-    """The token, if there is one."""
-
-    ssh_key_file: Path | None = None
-    """The private key, if there is one."""
-
-    config: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Settings the developer asked for."""
-
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Variables the developer asked for."""
-
+    options: FetchOptions
     max_bytes: int
-    """How much may be written to the folder of the repository."""
+    """How much may be fetched."""
 
+    secret: HostSecret | None = None
+    ssh_key_file: Path | None = None
     progress: ProgressCallback | None = None
-    """Told how far a fetch is."""
 
-    def run(self, arguments: Iterable[str], *, repository: Path, deadline: Deadline, stdin: bytes = b'') -> bytes:
-        """Run git in a bare repository of ours and return what it prints.
-
-        Raises:
-            SkillRegistryError: It fails, takes longer than the deadline, or writes more than it may.
-        """
+    def run(self, arguments: list[str], *, repository: Path, deadline: Deadline, stdin: bytes = b'') -> bytes:
+        """Run git in a bare repository and return its output."""
         report = Report(self.progress)
-        words = list(arguments)
-        process = self._start([git_program(), *words], repository, deadline)
+        with tempfile.TemporaryFile(dir=repository) as given:
+            given.write(stdin)
+            given.seek(0)
+            process = self._start([git_program(), *arguments], given, repository, deadline)
         if isinstance(process, str):
             raise SkillRegistryError(f'Git cannot be started: {process}')
-        watch = _Watch(process, repository, deadline, self.max_bytes)
-        try:
-            output = _talk(process, stdin, report)
+        with _limited(process, repository, deadline, self.max_bytes) as verdicts:
+            output = _read(process, report)
             _await_exit(process)
-        finally:
-            watch.stop()
-        if watch.verdict or process.returncode:
+        if verdicts or process.returncode:
             said = self.secret.redact(report.text) if self.secret else report.text
-            raise SkillRegistryError(self._explain(words[0], watch.verdict, said))
+            why = ''.join(verdicts) or self._explain(said)
+            raise SkillRegistryError(f'{self.address.url}: git {arguments[0]} {why}')
         return output
 
-    def _start(self, command: list[str], repository: Path, deadline: Deadline) -> subprocess.Popen[bytes] | str:
-        """Start git, or say why it cannot be. An exception would carry the token in the variables of its frames."""
+    def _start(
+        self, command: list[str], stdin: IO[bytes], repository: Path, deadline: Deadline
+    ) -> subprocess.Popen[bytes] | str:
+        """Start git, or return why not: the frames of an exception would hold the token."""
         try:
             return subprocess.Popen(
                 command,
                 cwd=repository,
                 env=self._environment(repository, deadline),
-                stdin=subprocess.PIPE,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
@@ -167,7 +164,7 @@ class Git:
             'remote.origin.url': self.address.url,
             **{f'protocol.{protocol}.allow': 'always' for protocol in self.allowed},
             'http.lowSpeedTime': str(max(1, min(STALL_SECONDS, int(deadline.left)))),
-            **self.config,
+            **self.options.config,
             **(self.secret.config() if self.secret else {}),
         }
         numbered = {
@@ -183,7 +180,7 @@ class Git:
             'GIT_SSH_COMMAND': self._ssh_command(),
             'HOME': str(repository),
             'XDG_CONFIG_HOME': str(repository),
-            **self.env,
+            **self.options.env,
             **numbered,
             'GIT_CONFIG_COUNT': str(len(settings)),
         }
@@ -194,76 +191,57 @@ class Git:
             words += ['-o', 'IdentitiesOnly=yes', '-i', str(self.ssh_key_file)]
         return shlex.join(words)
 
-    def _explain(self, command: str, verdict: str, said: str) -> str:
-        """What went wrong, in a sentence, and the way out where one is known."""
-        what = f'{self.address.url}: git {command}'
-        if verdict:
-            return f'{what} {verdict}'
-        told = [line.strip() for line in said.splitlines() if not _PROGRESS.search(line)]
-        lines = [line for line in told if not _ADDED.match(line)]
-        reason = ' '.join(lines[-3:] or told[:1]) or 'it says nothing about why'
-        hint = next((hint for sign, hint in HINTS.items() if sign in said), '')
-        if self.secret is not None and 'could not read Username' in said:
+    def _explain(self, output: str) -> str:
+        """Why git failed, and the way out where one is known."""
+        hint = next((hint for sign, hint in HINTS.items() if sign in output), '')
+        if self.secret is not None and 'could not read Username' in output:
             hint = ' The token is not set, or was not accepted.'
-        return f'{what} failed: {reason}'.rstrip('.') + f'.{hint}'
+        return f'failed: {_reason(output).rstrip(".")}.{hint}'
 
 
-HINTS = {
-    'could not read Username': ' The repository is private or not there: give a token as token=; at the '
-    'terminal: --token-env.',
-    'error: 403': ' The token does not allow this.',
-    'error: 30': ' The server sends to another address, and a token is not sent on: use that address (often the same '
-    "with '.git' at its end).",
-    'Permission denied (publickey': ' Give a key as ssh_key_file=; at the terminal: --ssh-key.',
-    'Host key verification failed': ' Put the key of the host into known_hosts.',
-    'dubious ownership': ' It belongs to another user, and your git settings are not read: reach it over ssh or https, '
-    'or make a copy of your own.',
-    'transport ': ' The repository refers to a way of access that is not among allowed_protocols.',
-}
-"""What to say about an error that git words in this way."""
+def _reason(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if not _PROGRESS.search(line)]
+    return ' '.join([line for line in lines if not _ADDED.match(line)][-3:] or lines[:1]) or 'git gave no reason'
 
 
-class _Watch:
-    """Ends a process, with all it has started, when its time or its space is up."""
+@contextlib.contextmanager
+def _limited(
+    process: subprocess.Popen[bytes], folder: Path, deadline: Deadline, max_bytes: int
+) -> Generator[list[str]]:
+    """Kill a process and its children when it takes too long or fetches too much, which the list then says."""
+    over = threading.Event()
+    verdicts: list[str] = []
 
-    def __init__(self, process: subprocess.Popen[bytes], folder: Path, deadline: Deadline, max_bytes: int) -> None:
-        self.verdict = ''
-        self._process = process
-        self._folder = folder
-        self._deadline = deadline
-        self._max_bytes = max_bytes
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
+    def watch() -> None:
+        while not verdicts and not over.wait(max(0.0, min(_LOOK_SECONDS, deadline.left))):
+            if deadline.left <= 0:
+                verdicts.append(f'took longer than {deadline.seconds:g} s and was ended.')
+            elif _bytes_below(folder) > max_bytes:
+                verdicts.append(f'fetched more than {max_bytes:,} bytes and was ended; see max_bytes=.')
+        if verdicts:
+            _kill(process)
 
-    def _look(self) -> None:
-        while not self._over.wait(max(0.0, min(_LOOK_SECONDS, self._deadline.left))):
-            if self._deadline.left <= 0:
-                self.verdict = f'took longer than {self._deadline.seconds:g} s and was ended.'
-            elif _bytes_below(self._folder) > self._max_bytes:
-                self.verdict = f'fetched more than {self._max_bytes:,} bytes and was ended; see max_bytes=.'
-            if self.verdict:
-                _end(self._process)
-                return
-
-    def stop(self) -> None:
-        """Stop looking; whatever of the process is still there is ended."""
-        self._over.set()
-        self._thread.join()
-        # Not before this is its number given to another process.
-        _end(self._process)
-        self._process.wait()
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield verdicts
+    finally:
+        over.set()
+        thread.join()
+        # Until `wait` its number cannot go to another process.
+        _kill(process)
+        process.wait()
 
 
 def _await_exit(process: subprocess.Popen[bytes]) -> None:
-    """Wait until a process has ended, and leave its number taken, so that its group can be ended safely."""
+    """Wait for a process to end without reaping it, so that its group can still be killed safely."""
     if hasattr(os, 'waitid'):
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     else:
         process.wait()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if hasattr(os, 'killpg'):
             os.killpg(process.pid, signal.SIGKILL)
@@ -273,37 +251,26 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _bytes_below(folder: Path) -> int:
     size = 0
-    # Git renames and removes files in there while we look.
+    # Git renames and removes files there at the same time.
     with contextlib.suppress(OSError), os.scandir(folder / 'objects' / 'pack') as entries:
         size = sum(entry.stat().st_size for entry in entries)
     return size
 
 
-def _talk(process: subprocess.Popen[bytes], stdin: bytes, report: Report) -> bytes:
-    """Write all of the input and listen to what it reports while reading all of the output."""
-    assert process.stdin
+def _read(process: subprocess.Popen[bytes], report: Report) -> bytes:
+    """Return the output, following standard error meanwhile."""
     assert process.stdout
     assert process.stderr
-
-    def write(pipe: IO[bytes]) -> None:
-        with contextlib.suppress(OSError), pipe:
-            pipe.write(stdin)
-
     with process.stdout, process.stderr:
-        threads = [
-            threading.Thread(target=write, args=(process.stdin,), daemon=True),
-            threading.Thread(target=report.listen, args=(process.stderr.fileno(),), daemon=True),
-        ]
-        for thread in threads:
-            thread.start()
+        listener = threading.Thread(target=report.listen, args=(process.stderr.fileno(),), daemon=True)
+        listener.start()
         output = process.stdout.read()
-        for thread in threads:
-            thread.join()
+        listener.join()
     return output
 
 
 def git_program() -> str:
-    """The git that GitPython runs, without importing GitPython for that: it takes longer than most fetches."""
+    """The git that GitPython would run. GitPython is not imported for this: that takes longer than most fetches."""
     binding = getattr(sys.modules.get('git'), 'Git', None)
     chosen: str | None = getattr(binding, 'GIT_PYTHON_GIT_EXECUTABLE', None)
     return chosen or os.environ.get('GIT_PYTHON_GIT_EXECUTABLE') or 'git'

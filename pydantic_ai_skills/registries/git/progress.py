@@ -1,4 +1,4 @@
-"""What git says while it works: how far it is, and the last lines for an error."""
+"""Reads git's standard error: progress for the callback, and the last lines for error messages."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydantic_ai_skills.exceptions import SkillRegistryError
-
-__all__ = ('GitProgress', 'ProgressCallback', 'Report')
 
 logger = logging.getLogger('pydantic_ai_skills')
 
@@ -48,7 +46,7 @@ ProgressCallback = Callable[[GitProgress], None]
 
 
 class Report:
-    """Reads what git writes to its standard error."""
+    """Reads git's standard error."""
 
     def __init__(self, callback: ProgressCallback | None) -> None:
         self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
@@ -56,11 +54,10 @@ class Report:
 
     @property
     def text(self) -> str:
-        """The last lines."""
         return '\n'.join(self._lines)
 
     def listen(self, descriptor: int) -> None:
-        """Read until the other side closes."""
+        """Read until git closes it."""
         rest = b''
         while chunk := os.read(descriptor, 4096):
             *lines, rest = _LINE_END.split(rest + chunk)
@@ -80,8 +77,14 @@ class Report:
 
 
 def _handler(callback: ProgressCallback) -> Callable[[str], None]:
-    """A function that takes the lines git writes, made by GitPython, which knows them."""
-    base = _import_git().RemoteProgress
+    """GitPython's parser of progress lines, calling `callback`."""
+    try:
+        import git
+    except ImportError as error:
+        reason = str(error).strip().partition('\n')[0]
+        message = f"GitPython is needed for progress (pip install 'pydantic-ai-skills[git]'): {reason}"
+        raise SkillRegistryError(message) from None
+    base: Any = git.RemoteProgress
     names = {getattr(base, name): stage for name, stage in STAGES.items()}
 
     class Progress(base):
@@ -90,13 +93,3 @@ def _handler(callback: ProgressCallback) -> Callable[[str], None]:
             callback(GitProgress(stage=stage, done=int(cur_count), total=int(max_count) if max_count else None))
 
     return Progress().new_message_handler()
-
-
-def _import_git() -> Any:
-    try:
-        import git
-    except ImportError as error:
-        reason = str(error).strip().partition('\n')[0]
-        message = f"GitPython is needed for progress (pip install 'pydantic-ai-skills[git]'): {reason}"
-        raise SkillRegistryError(message) from None
-    return git

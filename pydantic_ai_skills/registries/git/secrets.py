@@ -1,4 +1,4 @@
-"""A secret with an address: it is shown to nobody and goes to one host only."""
+"""A token that is sent to one host only and never shown."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from pydantic_ai_skills.exceptions import SkillRegistryError, SkillValidationErr
 
 from .address import GitAddress
 
-__all__ = ('HostSecret', 'TokenSource', 'env_token')
-
 TokenSource = str | SecretStr | Callable[[], str | SecretStr | None]
-"""A token, or a function that is called for it each time it is needed."""
+"""A token, or a function that returns it, called each time it is needed."""
 
 _FORGE_VARIABLES = {'GITHUB_TOKEN': 'github.com', 'GH_TOKEN': 'github.com', 'GITLAB_TOKEN': 'gitlab.com'}
-"""Variables that hold a token for one place, whatever else runs in the same environment."""
+"""Variables that hold a token for one host."""
 
 _USERS = {'gitlab.com': 'oauth2', 'bitbucket.org': 'x-token-auth'}
 _DEFAULT_USER = 'x-access-token'
@@ -27,7 +25,7 @@ _DEFAULT_USER = 'x-access-token'
 
 
 class HostSecret:
-    """A token that is given to one host. It cannot be printed or pickled."""
+    """A token for one host. It cannot be printed or pickled."""
 
     __slots__ = ('_origin', '_source', '_user', '_value')
 
@@ -48,22 +46,18 @@ class HostSecret:
         raise TypeError('A secret cannot be pickled: it would be written to disk.')
 
     def config(self) -> dict[str, str]:
-        """The settings that make git send the token to this host and to no other.
-
-        Raises:
-            SkillRegistryError: The token cannot be had, or is none.
-        """
+        """Git settings that send the token to this host only."""
         self._value = value = self._read()
         if not value or not self._origin.startswith('http'):
             return {}
         return {
-            # No redirect is followed, because git sends the header on to wherever it leads.
+            # Git would send the header on to wherever a redirect leads.
             'http.followRedirects': 'false',
             f'http.{self._origin}/.extraHeader': f'Authorization: Basic {self._encode(value)}',
         }
 
     def redact(self, text: str) -> str:
-        """A text without the token that was used last, in whichever form it may be there."""
+        """Remove the token, in either form, from a text."""
         if self._value:
             for form in (self._value, self._encode(self._value)):
                 text = text.replace(form, '***')
@@ -77,24 +71,20 @@ class HostSecret:
         given: str | SecretStr | None = None
         try:
             given = self._source if isinstance(self._source, SecretStr) else self._source()
-        except Exception as error:  # noqa: BLE001 - the developer's own function; what it says may hold the secret
+        except Exception as error:  # noqa: BLE001 - the developer's own function; its message may hold the secret
             reason = type(error).__name__
-        if reason:
-            raise SkillRegistryError(f'The token for {self._origin} cannot be had: the function failed with {reason}')
+        if reason:  # raised out here, so that the error has no context
+            raise SkillRegistryError(f'The token for {self._origin} cannot be read: the function failed with {reason}')
         value = given.get_secret_value() if isinstance(given, SecretStr) else given
         if value and not (value.isprintable() and value.isascii()):
-            raise SkillRegistryError(f'The token for {self._origin} has characters that no token has')
+            raise SkillRegistryError(f'The token for {self._origin} has characters that are not allowed in a token')
         return value
 
 
 def env_token(variable: str, address: GitAddress) -> Callable[[], str | None]:
-    """A token that is read from an environment variable each time it is needed.
-
-    Raises:
-        SkillValidationError: The variable holds a token for another host.
-    """
+    """Read a token from an environment variable each time it is needed."""
     host = _FORGE_VARIABLES.get(variable, address.host)
     if address.host != host:
-        message = f'{variable} is a token for {host}; it is not sent to {address.host or "a local repository"!r}.'
-        raise SkillValidationError(message)
+        other = address.host or 'a local repository'
+        raise SkillValidationError(f'{variable} is a token for {host}; it is not sent to {other!r}.')
     return lambda: os.environ.get(variable)

@@ -9,6 +9,4 @@ if TYPE_CHECKING:
 
 __all__ = ('PackageSkillsRegistry', 'SkillPackage')
 
-__getattr__ = import_lazily(
-    __name__, {'PackageSkillsRegistry': f'{__name__}.registry', 'SkillPackage': f'{__name__}.registry'}
-)
+__getattr__ = import_lazily(__name__, {'.registry': __all__})

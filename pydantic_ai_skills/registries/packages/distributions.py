@@ -1,7 +1,7 @@
-"""Which distributions are installed, and what each says it has for agents: a walk over their metadata.
+"""Finds the installed distributions that have something for agents, by their metadata alone.
 
-Only files of the metadata are read, and of most distributions only that: which entry points they have, and whether a
-skill is among their files. What was read is kept with the stamps of the files, so that a second walk reads none.
+Of most distributions only the entry points and the list of files are read. The result is kept with the stamps of
+these files, so that a second walk reads none of them.
 """
 
 from __future__ import annotations
@@ -18,115 +18,93 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import metadata
 from importlib.machinery import PathFinder
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic_ai_skills.directory.folder_skill import settled
 from pydantic_ai_skills.filesystem.safe_open import FileStamp, stamp
 
-from .trees import FolderTree, Tree, ZipTree, read_file
-
-__all__ = ('Distribution', 'DistributionWalk', 'NamedObject', 'normalize', 'walk_for')
+from .trees import FolderTree, Tree, ZipTree
 
 MAX_METADATA_BYTES = 64 * 1024 * 1024
-"""How long a list of files or entry points may be; a longer one is not read."""
+"""A longer list of files or entry points is not read."""
 
+_FILES = ('entry_points.txt', 'RECORD')
 _SEPARATORS = re.compile(r'[-_.]+')
 _IDENTITY = re.compile(rb'^(Name|Version):[ \t]*([^\r\n]*)', re.MULTILINE | re.IGNORECASE)
 _LOOSE_FILE = re.compile(rb'^([^/\n,"]+\.pth|[^/\n,"]*editable[^/\n,"]*\.py),', re.MULTILINE)
-_ENTRY_POINT = re.compile(r'(?P<module>[\w.]+)\s*(?::\s*(?P<attribute>[\w.]+))?\s*(?:\[.*\])?')
 
 
 def normalize(name: str) -> str:
-    """The name of a distribution in the letters in which names are compared."""
+    """Normalise the name of a distribution for comparison."""
     return _SEPARATORS.sub('-', name).lower()
 
 
-class NamedObject(NamedTuple):
-    """An entry point of a group for skills."""
-
-    group: str
-    """The group it is in."""
-
-    name: str
-    """What it is called."""
-
-    module: str
-    """The module it names; empty if it is no name of a module."""
-
-    attribute: str = ''
-    """What of the module it names; empty for the module itself."""
+def module_of(point: metadata.EntryPoint) -> str:
+    """The module an entry point names; empty if its value is invalid."""
+    match = point.pattern.match(point.value)
+    return match['module'] if match and all(map(str.isidentifier, match['module'].split('.'))) else ''
 
 
 @dataclass(frozen=True, kw_only=True)
 class Distribution:
-    """An installed distribution, as far as its metadata tells."""
+    """An installed distribution, as its metadata describes it."""
 
     name: str
-    """Its name."""
-
     version: str
-    """Its version; empty where the metadata has none."""
+    """Its version; empty if the metadata has none."""
 
     tree: Tree
-    """The place it is installed to."""
+    """The place it is installed in."""
 
     info: str
-    """The folder of its metadata in there."""
+    """The folder with its metadata, below `tree`."""
 
-    entry_points: tuple[NamedObject, ...] = ()
-    """Its entry points in the groups that were asked for."""
+    entry_points: tuple[metadata.EntryPoint, ...] = ()
+    """Its entry points in the requested groups."""
 
     skill_files: tuple[str, ...] = ()
-    """Each `SKILL.md` among its files, by its path in the place."""
+    """Path of each `SKILL.md` among its files."""
 
     has_record: bool = False
     """Whether it has a list of its files."""
 
     loose_files: tuple[str, ...] = ()
-    """Files beside its packages that may say where its code is."""
+    """Files beside its packages that may say where its code is, such as `.pth` files."""
 
     is_broken: bool = False
     """Whether its entry points cannot be read."""
 
     @property
     def key(self) -> str:
-        """Its name as names are compared."""
+        """Its normalised name."""
         return normalize(self.name)
+
+    @property
+    def may_have_skills(self) -> bool:
+        """Whether its metadata names skills, or does not list all its files."""
+        is_listed = self.has_record and not self.loose_files
+        return bool(not is_listed or self.entry_points or self.skill_files or self.is_broken)
 
 
 @lru_cache(maxsize=8)
 def walk_for(groups: tuple[str, ...], folders: tuple[str, ...]) -> DistributionWalk:
-    """The walk that looks for these; all registries of a process share what it has read."""
+    """The walk for these groups and folders, whose cache all registries of a process share."""
     return DistributionWalk(groups=groups, folders=folders)
 
 
-class _Known(NamedTuple):
-    stamps: tuple[FileStamp | None, ...]
-    distribution: Distribution
-
-
 class DistributionWalk:
-    """Finds the distributions on a path, each name once: the first is the one that would be imported."""
+    """Finds the distributions on a path. Of several with one name the first counts, as for `import`."""
 
     def __init__(self, *, groups: Sequence[str], folders: Sequence[str]) -> None:
-        """Remember what to look for.
-
-        Args:
-            groups: Entry point groups.
-            folders: Folders of skills in a package.
-        """
+        """Look for entry points in `groups`, and for skills in these folders of a package."""
         self._groups = groups
         self._group_bytes = [f'[{group}]'.encode() for group in groups]
         self._folder_bytes = [f'{folder}/'.encode() for folder in folders]
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, tuple[tuple[FileStamp | None, ...], Distribution]] = {}
         self._zips: dict[str, tuple[FileStamp, list[Distribution]]] = {}
 
     def walk(self, path: Sequence[str] | None) -> dict[str, Distribution]:
-        """The distributions by their names as they are compared.
-
-        Args:
-            path: Where to look; `None` for where Python would.
-        """
+        """Find the distributions on a path, or else on `sys.path`, by normalised name."""
         started = time.time_ns()
         found: dict[str, Distribution] = {}
         for place in dict.fromkeys(sys.path if path is None else path):
@@ -154,36 +132,31 @@ class DistributionWalk:
             yield self._look_at(tree, f'{place}{os.sep}{name}', name, started)
 
     def _walk_zip(self, place: str) -> list[Distribution]:
-        try:
-            now = stamp(os.stat(place))
-        except OSError:
+        now = stamp_of(place)
+        if now is None:
             return []
         if place not in self._zips or self._zips[place][0] != now:
             tree = ZipTree(place)
             infos = [name for name in tree.names('') if name.endswith(('.dist-info', '.egg-info'))]
-            found = [self._read_files(tree, info, _read_in(tree, info)) for info in infos]
-            self._zips[place] = now, found
+            self._zips[place] = now, [self._read_in(tree, info) for info in infos]
         return self._zips[place][1]
 
     def _look_at(self, tree: FolderTree, path: str, info: str, started: int) -> Distribution:
-        """What a folder of metadata says, read again only if one of its files has changed."""
-        files = [f'{path}{os.sep}{name}' for name in ('entry_points.txt', 'RECORD')]
+        """Read a folder of metadata, unless its files are the same as last time."""
+        files = [f'{path}{os.sep}{name}' for name in _FILES]
         known = self._known.get(path)
-        if known is not None and known.stamps == tuple(map(_stamp, files)):
-            return known.distribution
-        stamps = tuple(_settled(file, started) for file in files)
-        data = [
-            None if seen is None else read_file(file, MAX_METADATA_BYTES)
-            for file, seen in zip(files, stamps, strict=True)
-        ]
-        distribution = self._read_files(tree, info, data)
-        self._known[path] = _Known(stamps, distribution)
-        return distribution
+        if known is None or known[0] != tuple(map(stamp_of, files)):
+            stamps = tuple(stamp_of(file, started) for file in files)
+            self._known[path] = known = stamps, self._read_in(tree, info)
+        return known[1]
 
-    def _read_files(self, tree: Tree, info: str, data: Sequence[bytes | None]) -> Distribution:
-        points, record = data
+    def _read_in(self, tree: Tree, info: str) -> Distribution:
+        points, record = (tree.read(f'{info}/{name}', MAX_METADATA_BYTES) for name in _FILES)
+        return self._parse(tree, info, points, record)
+
+    def _parse(self, tree: Tree, info: str, points: bytes | None, record: bytes | None) -> Distribution:
         name, _, version = info.rpartition('.')[0].partition('-')
-        distribution = Distribution(
+        found = Distribution(
             name=name,
             version=version,
             tree=tree,
@@ -193,31 +166,23 @@ class DistributionWalk:
             loose_files=_loose_files(record or b''),
         )
         if points and any(group in points for group in self._group_bytes):
-            distribution = self._with_entry_points(distribution, points)
-        if (
-            distribution.entry_points
-            or distribution.skill_files
-            or not distribution.has_record
-            or distribution.loose_files
-        ):
-            distribution = _identified(distribution)
-        return distribution
+            found = self._with_entry_points(found, points)
+        return _identified(found) if found.may_have_skills else found
 
     def _read(self, other: metadata.Distribution) -> Distribution:
-        """What a distribution that another finder knows has."""
-        texts = (other.read_text('entry_points.txt'), other.read_text('RECORD'))
-        tree = FolderTree(str(other.locate_file('')))
-        return self._read_files(tree, '', [None if text is None else text.encode() for text in texts])
+        """Read a distribution that another finder knows."""
+        points, record = (None if (text := other.read_text(name)) is None else text.encode() for name in _FILES)
+        return self._parse(FolderTree(str(other.locate_file(''))), '', points, record)
 
     def _with_entry_points(self, distribution: Distribution, data: bytes) -> Distribution:
         parser = ConfigParser(delimiters=('=',), interpolation=None, strict=False)
-        parser.optionxform = lambda optionstr: optionstr  # names keep their letters
+        parser.optionxform = lambda optionstr: optionstr  # names keep their case
         try:
             parser.read_string(data.decode('utf-8'))
         except (ConfigError, UnicodeDecodeError):
             return replace(distribution, is_broken=True)
         points = (
-            _entry_point(group, name, value)
+            metadata.EntryPoint(name=name, value=value, group=group)
             for group in self._groups
             if parser.has_section(group)
             for name, value in parser.items(group)
@@ -230,30 +195,18 @@ class DistributionWalk:
         lines = [line for line in record.decode('utf-8', 'replace').splitlines() if '/skill.md' in line.lower()]
         try:
             paths = [row[0].replace('\\', '/') for row in csv.reader(lines) if row]
-        except csv.Error:  # one of its fields does not end
+        except csv.Error:  # a field without an end
             return ()
-        return tuple(path for path in paths if not path.startswith('/') and {'..', ''}.isdisjoint(path.split('/')))
+        return tuple(path for path in paths if {'..', ''}.isdisjoint(path.split('/')))
 
 
-def _entry_point(group: str, name: str, value: str) -> NamedObject:
-    match = _ENTRY_POINT.fullmatch(value.strip())
-    if match is None or not all(map(str.isidentifier, match['module'].split('.'))):
-        return NamedObject(group, name, '', value)
-    return NamedObject(group, name, match['module'], match['attribute'] or '')
-
-
-def _stamp(file: str) -> FileStamp | None:
+def stamp_of(file: str, started: int | None = None) -> FileStamp | None:
+    """The stamp of a file, `None` without one; one that never matches if it may change again unseen after `started`."""
     try:
-        return stamp(os.stat(file))
+        status = os.stat(file)
     except OSError:
         return None
-
-
-def _settled(file: str, started: int) -> FileStamp | None:
-    try:
-        return settled(os.stat(file), started)
-    except OSError:
-        return None
+    return stamp(status) if started is None else settled(status, started)
 
 
 def _loose_files(record: bytes) -> tuple[str, ...]:
@@ -262,12 +215,8 @@ def _loose_files(record: bytes) -> tuple[str, ...]:
     return tuple(match.decode('utf-8', 'replace') for match in _LOOSE_FILE.findall(record))
 
 
-def _read_in(tree: Tree, info: str) -> list[bytes | None]:
-    return [tree.read(f'{info}/{name}', MAX_METADATA_BYTES) for name in ('entry_points.txt', 'RECORD')]
-
-
 def _identified(distribution: Distribution) -> Distribution:
-    """With the name and version that the metadata gives, which a folder's name may spell in another way."""
+    """Take name and version from the metadata; the name of the folder may spell them differently."""
     for file in ('METADATA', 'PKG-INFO'):
         data = distribution.tree.read(f'{distribution.info}/{file}', MAX_METADATA_BYTES)
         if data is not None:
@@ -287,7 +236,7 @@ def _from_other_finders() -> Iterator[metadata.Distribution]:
 
 
 def _identity_of(other: metadata.Distribution) -> tuple[str, str]:
-    """The name and the version; no name where a removal has left a folder without metadata."""
+    """The name and version; no name if an interrupted removal left a folder without metadata."""
     try:
         return other.name or '', other.version or ''
     except (OSError, KeyError):

@@ -1,38 +1,38 @@
-"""The skills of one installed distribution: those in its folders, and those its entry points name."""
+"""Reads the skills of one installed distribution: those in its folders, and those its entry points name."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.metadata import EntryPoint
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_ai_skills.directory.directory import SkillsDirectory
 from pydantic_ai_skills.exceptions import SkillRegistryError, SkillValidationError
-from pydantic_ai_skills.filesystem.safe_open import FileStamp, stamp
-from pydantic_ai_skills.parsing.rules import problem, shorten_skill_name
-from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.types.skill import Skill, SkillProvenance
+from pydantic_ai_skills.parsing.skill_names import shorten_skill_name
+from pydantic_ai_skills.problems import problem
+from pydantic_ai_skills.types.found_skills import FoundSkills
+from pydantic_ai_skills.types.provenance import SkillProvenance
+from pydantic_ai_skills.types.skill import Skill
 
-from .distributions import Distribution, NamedObject
-from .modules.code import Code
+from .code import Code, ModuleFile
+from .distributions import Distribution, module_of, stamp_of
 from .modules.functions import FunctionRules
-from .modules.modules import module_skill
-from .modules.objects import NamedSkills, read_skills
-from .modules.source import ModuleSource, UnusableModule, read_module
+from .modules.module_skill import module_skill
+from .modules.named_skills import NamedSkills
+from .modules.source import UnusableModule, read_module
 from .trees import Tree, ZipTree
 from .zipped import read_zipped_skill
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution.base import SkillScriptExecutor
 
-__all__ = ('Given', 'Offer', 'PackageReader')
-
 MODULE_GROUP = 'pyskills'
-"""The group whose entry points always mean a module."""
+"""The group whose entry points always name a module."""
 
 
 class Offer(NamedTuple):
@@ -44,64 +44,53 @@ class Offer(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What its skills are called, as far as that is known without reading them."""
+        """The names of its skills, as far as they are known without reading them."""
         folders = (os.path.basename(os.path.dirname(name)) for _, name in self.files)
         return tuple(dict.fromkeys((*folders, *(_skill_name(point) for point in self.distribution.entry_points))))
 
 
-class Given(NamedTuple):
-    """What one file or entry point gave, and what it was read from."""
-
-    key: object
-    skills: tuple[Skill[Any], ...] = ()
-    problems: tuple[SkillProblem, ...] = ()
-
-
 @dataclass(kw_only=True)
 class PackageReader:
-    """Reads the skills of distributions, and keeps what it has read for as long as the files stay as they are."""
+    """Reads the skills of distributions and keeps them until their files change."""
 
     trusted: bool | frozenset[str]
-    """Whether the distributions are trusted, or the names of those that are."""
+    """Whether all distributions are trusted, or the names of those that are."""
 
-    read_from: Sequence[str | Path] | None
-    """Folders that functions may read from."""
-
-    write_to: Sequence[str | Path] | None
-    """Folders that functions may write to."""
+    rules: FunctionRules
+    """What functions may do if their distribution is trusted."""
 
     script_executor: SkillScriptExecutor | None
-    """What runs scripts in files."""
-
     validate: bool
-    """Whether to apply the Agent Skills rules beyond a usable name and description."""
-
     _directories: dict[str, SkillsDirectory] = field(default_factory=dict[str, SkillsDirectory])
-    _given: dict[tuple[str, object], Given] = field(default_factory=dict[tuple[str, object], Given])
+    _given: dict[object, tuple[object, FoundSkills]] = field(default_factory=dict[object, tuple[object, FoundSkills]])
 
-    def read(self, offer: Offer) -> Iterator[Given]:
-        """What each folder and each entry point of a distribution gives."""
+    def read(self, offer: Offer) -> Iterator[FoundSkills]:
+        """Read each folder and each entry point of a distribution."""
         distribution = offer.distribution
         if distribution.is_broken:
             path = os.path.join(distribution.tree.path, distribution.info, 'entry_points.txt')
-            yield Given(None, problems=(problem('package-unreadable', path, 'The entry points cannot be read.'),))
+            yield FoundSkills(problems=(problem('package-unreadable', path, 'The entry points cannot be read.'),))
         for tree, name in offer.files:
             yield self._folder_skill(tree, name, self._about(distribution, os.path.dirname(name)))
-        seen: set[tuple[str, str]] = set()
+        targets: dict[tuple[str, str], EntryPoint] = {}
         for point in distribution.entry_points:
-            target = point.module, '' if point.group == MODULE_GROUP else point.attribute
-            if target not in seen:
-                seen.add(target)
-                yield self._entry_point_skills(offer, point)
+            targets.setdefault(_target(point), point)
+        for point in targets.values():
+            yield self._entry_point_skills(offer, point)
 
-    def _folder_skill(self, tree: Tree, name: str, about: SkillProvenance) -> Given:
+    def _unless_changed(self, what: object, key: object, read: Callable[[], FoundSkills]) -> FoundSkills:
+        """What was read last time, or `read()` if `key` has changed since."""
+        known = self._given.get(what)
+        if known is None or known[0] != key:
+            self._given[what] = known = key, read()
+        return known[1]
+
+    def _folder_skill(self, tree: Tree, name: str, about: SkillProvenance) -> FoundSkills:
         home = os.path.dirname(os.path.join(tree.path, name))
         if isinstance(tree, ZipTree):
-            key = home, tree.sizes.get(name), _stamp(tree.path), about
-            if (home, None) not in self._given or self._given[home, None].key != key:
-                skill, problems = read_zipped_skill(tree, name, about=about, validate=self.validate)
-                self._given[home, None] = Given(key, () if skill is None else (skill,), problems)
-            return self._given[home, None]
+            key = tree.sizes.get(name), stamp_of(tree.path), about
+            read = partial(read_zipped_skill, tree, name, about=about, validate=self.validate)
+            return self._unless_changed(home, key, read)
         directory = self._directories.get(home)
         if directory is None:
             directory = self._directories[home] = SkillsDirectory(
@@ -110,60 +99,53 @@ class PackageReader:
         found = directory.find()
         for skill in found.skills:
             skill.source = about
-        return Given(home, found.skills, found.problems)
+        return found
 
-    def _entry_point_skills(self, offer: Offer, point: NamedObject) -> Given:
-        """The skills of an entry point; read again only if the file of its module has changed."""
+    def _entry_point_skills(self, offer: Offer, point: EntryPoint) -> FoundSkills:
         about = self._about(offer.distribution, '')
-        file = offer.code.find(point.module) if point.module else None
-        place = file.tree.path if file is not None and isinstance(file.tree, ZipTree) else file.path if file else ''
-        key = _stamp(place), about, place
-        known = self._given.get((offer.distribution.key, point))
-        if known is None or known.key != key:
+        module = module_of(point)
+        file = offer.code.find(module) if module else None
+        place = '' if file is None else file.tree.path if isinstance(file.tree, ZipTree) else file.path
+
+        def read() -> FoundSkills:
             try:
-                known = self._read_entry_point(offer, point, about)
+                return self._read_entry_point(offer, point, module, file)
             except UnusableModule as unusable:
-                known = Given(key, problems=(unusable.problem,))
-            self._given[offer.distribution.key, point] = known = known._replace(key=key)
-        return known
+                return FoundSkills(problems=(unusable.problem,))
 
-    def _read_entry_point(self, offer: Offer, point: NamedObject, about: SkillProvenance) -> Given:
+        return self._unless_changed((offer.distribution.key, point), (stamp_of(place), about, place), read)
+
+    def _read_entry_point(self, offer: Offer, point: EntryPoint, module: str, file: ModuleFile | None) -> FoundSkills:
         label = f'{offer.distribution.name}: {point.name}'
-        if not point.module:
-            message = (
-                f'The entry point {point.name!r} names neither a module nor something in one: {point.attribute!r}.'
-            )
-            return Given(None, problems=(problem('entry-point-invalid', label, message),))
-        source = read_module(point.module, offer.code.find(point.module))
+        if not module:
+            message = f'The entry point {point.name!r} names neither a module nor something in one: {point.value!r}.'
+            return FoundSkills(problems=(problem('entry-point-invalid', label, message),))
+        source = read_module(module, file)
         about = self._about(offer.distribution, source.file.name)
-        if point.attribute and point.group != MODULE_GROUP:
-            return self._named_skills(source, point, about, label)
-        rules = FunctionRules(trusted=about.trusted, read_from=self.read_from, write_to=self.write_to)
+        if point.attr and point.group != MODULE_GROUP:
+            return self._named_skills(NamedSkills(source, point.attr), about, label)
+        rules = replace(self.rules, trusted=about.trusted)
         skill = module_skill(_skill_name(point), source, offer.code, about=about, rules=rules)
-        problems: tuple[SkillProblem, ...] = ()
-        if find_spec('griffe') is None:
-            message = (
-                f"The skill {skill.name!r} cannot be loaded without griffe: pip install 'pydantic-ai-skills[packages]'."
-            )
-            problems = (problem('extra-missing', label, message),)
-        return Given(None, (skill,), problems)
+        if find_spec('griffe') is not None:
+            return FoundSkills((skill,))
+        message = f"Loading {skill.name!r} needs griffe: pip install 'pydantic-ai-skills[packages]'."
+        return FoundSkills((skill,), (problem('extra-missing', label, message),))
 
-    def _named_skills(self, source: ModuleSource, point: NamedObject, about: SkillProvenance, label: str) -> Given:
+    def _named_skills(self, named: NamedSkills, about: SkillProvenance, label: str) -> FoundSkills:
         if not about.trusted:
             message = (
-                f'The skills of {point.module}:{point.attribute} have to be imported. To offer them, trust the package '
-                f'with trusted=[{about.distribution!r}].'
+                f'The skills of {named.label} have to be imported. To offer them, trust the package with '
+                f'trusted=[{about.distribution!r}].'
             )
-            return Given(None, problems=(problem('package-untrusted', label, message),))
-        named = NamedSkills(source, point.attribute)
-        written = read_skills(source, point.attribute)
-        if written is not None:
-            return Given(None, tuple(named.later(skill, about) for skill in written))
+            return FoundSkills(problems=(problem('package-untrusted', label, message),))
+        declared = named.declared()
+        if declared is not None:
+            return FoundSkills(tuple(named.deferred(skill, about) for skill in declared))
         try:
             skills = named.load()
         except SkillRegistryError as error:
-            return Given(None, problems=(problem('entry-point-invalid', label, str(error)),))
-        return Given(None, tuple(_from_package(skill, about) for skill in skills.values()))
+            return FoundSkills(problems=(problem('entry-point-invalid', label, str(error)),))
+        return FoundSkills(tuple(_from_package(skill, about) for skill in skills.values()))
 
     def _about(self, distribution: Distribution, path: str) -> SkillProvenance:
         trusted = self.trusted if isinstance(self.trusted, bool) else distribution.key in self.trusted
@@ -177,22 +159,20 @@ class PackageReader:
         )
 
 
-def _skill_name(point: NamedObject) -> str:
-    for wording in (point.name, point.module):
+def _target(point: EntryPoint) -> tuple[str, str]:
+    module = module_of(point)
+    return module, '' if point.group == MODULE_GROUP else (point.attr or '') if module else point.value
+
+
+def _skill_name(point: EntryPoint) -> str:
+    for wording in (point.name, module_of(point)):
         with suppress(SkillValidationError):
             return shorten_skill_name(wording)
     return 'skill'
 
 
 def _from_package(skill: Skill[Any], about: SkillProvenance) -> Skill[Any]:
-    """A skill that a package made, with where it comes from; the package's own stays as it is."""
+    """A copy of a package's skill, with its provenance."""
     ours = skill.renamed(skill.name)
     ours.source = about
     return ours
-
-
-def _stamp(path: str) -> FileStamp | None:
-    try:
-        return stamp(os.stat(path))
-    except OSError:
-        return None

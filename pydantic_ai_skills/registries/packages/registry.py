@@ -1,33 +1,31 @@
-"""Skills from installed Python packages: found without an import, offered only from packages that were named."""
+"""Skills from installed Python packages, found without an import and offered only from named packages."""
 
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic_ai_skills.directory.standard import PACKAGE_FOLDERS
 from pydantic_ai_skills.exceptions import SkillValidationError
-from pydantic_ai_skills.parsing.rules import problem
-from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.registries.base import FindingRegistry, guarded
+from pydantic_ai_skills.problems import SkillProblem, problem
+from pydantic_ai_skills.registries.base import FindingRegistry
+from pydantic_ai_skills.types.found_skills import FoundSkills, first_of_each_name
 from pydantic_ai_skills.types.lookup import closest_first
-from pydantic_ai_skills.types.skill import FoundSkills, Skill
+from pydantic_ai_skills.types.skill import Skill
 
+from .code import find_code
 from .distributions import Distribution, normalize, walk_for
-from .modules.code import find_code
+from .modules.functions import FunctionRules
 from .reader import Offer, PackageReader
 from .skill_files import find_skill_files
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution.base import SkillScriptExecutor
 
-__all__ = ('PackageSkillsRegistry', 'SkillPackage')
-
 GROUPS = ('pydantic_ai_skills', 'pyskills')
-FOLDERS = ('.agents/skills', 'skills')
 _NAME = re.compile(r'[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?')
 
 
@@ -42,7 +40,7 @@ class SkillPackage:
     """Its version."""
 
     skills: tuple[str, ...]
-    """What its skills are called, as far as that is known without reading them."""
+    """The names of its skills, as far as they are known without reading them."""
 
     offered: bool
     """Whether the registry offers them."""
@@ -51,8 +49,8 @@ class SkillPackage:
 class PackageSkillsRegistry(FindingRegistry):
     """Skills that installed Python packages bring: folders with a `SKILL.md`, modules, and skills written in Python.
 
-    Nothing is imported to find and to load them. Only packages that are named are offered; others that have skills are
-    in `available` and in the problems.
+    Finding and loading them imports nothing. Only named packages are offered; others that have skills are listed in
+    `available` and in the problems.
 
     ```python
     from pydantic_ai_skills import PackageSkillsRegistry, SkillsToolset
@@ -69,7 +67,7 @@ class PackageSkillsRegistry(FindingRegistry):
         *,
         packages: Collection[str] | Literal['all'] | None = None,
         groups: Sequence[str] = GROUPS,
-        folders: Sequence[str] = FOLDERS,
+        folders: Sequence[str] = PACKAGE_FOLDERS,
         trusted: bool | Collection[str] = False,
         read_from: Sequence[str | Path] | None = None,
         write_to: Sequence[str | Path] | None = None,
@@ -93,28 +91,24 @@ class PackageSkillsRegistry(FindingRegistry):
             path: Where to look for distributions, in place of `sys.path`.
 
         Raises:
-            SkillValidationError: A name is none of a distribution, or folders are not given as a list.
+            SkillValidationError: A name is not that of a distribution, or folders are not given as a list.
         """
         self.packages = 'all' if packages == 'all' else tuple(_check_names(packages or (), 'packages'))
         self.trusted = (
             trusted if isinstance(trusted, bool) else frozenset(map(normalize, _check_names(trusted, 'trusted')))
         )
-        for parameter, given in (('read_from', read_from), ('write_to', write_to)):
-            if isinstance(given, str | Path):
-                raise SkillValidationError(f'Give {parameter} as a list of folders: [{str(given)!r}].')
+        _check_folders(read_from=read_from, write_to=write_to)
         self.groups = tuple([groups] if isinstance(groups, str) else groups)
         self.folders = tuple(folder.strip('/') for folder in ([folders] if isinstance(folders, str) else folders))
         self.path = None if path is None else [str(place) for place in path]
         self._walk = walk_for(self.groups, self.folders)
         self._reader = PackageReader(
             trusted=self.trusted,
-            read_from=read_from,
-            write_to=write_to,
+            rules=FunctionRules(read_from=read_from, write_to=write_to),
             script_executor=script_executor,
             validate=validate,
         )
         self._available: tuple[SkillPackage, ...] = ()
-        self._working = threading.Lock()
 
     def __repr__(self) -> str:
         packages = repr('all') if self.packages == 'all' else list(self.packages)
@@ -126,56 +120,29 @@ class PackageSkillsRegistry(FindingRegistry):
         self.find()
         return list(self._available)
 
-    def find(self) -> FoundSkills:
-        """The skills and the problems together: looked for the first time, and as they were after that."""
-        if self._found is None:
-            with self._working:
-                self._found = self._found or guarded(self._look, self, None)
-        return self._found
-
-    def refresh(self) -> FoundSkills:
-        """Look at what is installed now. Where nothing has changed, the result of the last look is returned again."""
-        with self._working:
-            found = guarded(self._look, self, self._found)
-            if found != self._found:
-                self._found = found
-            return self._found or found
-
     # --- What is installed ----------------------------------------------------------------------------------------
 
     def _look(self) -> FoundSkills:
         installed = self._walk.walk(self.path)
         offers = {key: offer for key in sorted(installed) if (offer := self._offer(installed[key])) is not None}
         chosen = list(offers) if self.packages == 'all' else list(dict.fromkeys(map(normalize, self.packages)))
-        self._available = tuple(
-            SkillPackage(
-                distribution=offer.distribution.name,
-                version=offer.distribution.version,
-                skills=offer.names,
-                offered=key in chosen,
-            )
-            for key, offer in offers.items()
-        )
-        given = [given for key in chosen if key in offers for given in self._reader.read(offers[key])]
-        problems = [found for gift in given for found in gift.problems]
+        self._available = tuple(_as_package(offer, offered=key in chosen) for key, offer in offers.items())
+        skills: list[Skill[Any]] = []
+        problems: list[SkillProblem] = []
+        for key in filter(offers.__contains__, chosen):
+            for found in self._reader.read(offers[key]):
+                skills += found.skills
+                problems += found.problems
         problems += self._about_packages(installed, offers, chosen)
-        skills: dict[str, Skill[Any]] = {}
-        for skill in (skill for gift in given for skill in gift.skills):
-            first = skills.setdefault(skill.name, skill)
-            if first is not skill:
-                message = f'The skill {skill.name!r} is not used: the one of {_label(first)} comes first.'
-                problems.append(problem('shadowed', _label(skill), message))
-        return FoundSkills(tuple(skills.values()), tuple(problems))
+        winners, lost = first_of_each_name(skills, _shadowed)
+        return FoundSkills(tuple(winners.values()), (*problems, *lost))
 
     def _offer(self, distribution: Distribution) -> Offer | None:
-        is_listed = distribution.has_record and not distribution.loose_files
-        if is_listed and not (distribution.entry_points or distribution.skill_files or distribution.is_broken):
+        if not distribution.may_have_skills:
             return None
         code = find_code(distribution, self.path)
-        files = find_skill_files(distribution, code, self.folders)
-        return (
-            Offer(distribution, code, files) if files or distribution.entry_points or distribution.is_broken else None
-        )
+        offer = Offer(distribution, code, find_skill_files(distribution, code, self.folders))
+        return offer if offer.files or distribution.entry_points or distribution.is_broken else None
 
     def _about_packages(
         self, installed: dict[str, Distribution], offers: dict[str, Offer], chosen: Sequence[str]
@@ -194,6 +161,11 @@ class PackageSkillsRegistry(FindingRegistry):
                 yield problem('package-available', label, message)
 
 
+def _as_package(offer: Offer, *, offered: bool) -> SkillPackage:
+    name, version = offer.distribution.name, offer.distribution.version
+    return SkillPackage(distribution=name, version=version, skills=offer.names, offered=offered)
+
+
 def _check_names(names: Collection[str], parameter: str) -> Collection[str]:
     if isinstance(names, str):
         raise SkillValidationError(f'Give {parameter} as a list of names: [{names!r}].')
@@ -201,6 +173,17 @@ def _check_names(names: Collection[str], parameter: str) -> Collection[str]:
         if not _NAME.fullmatch(name):
             raise SkillValidationError(f'{name!r} in {parameter} is not the name of a distribution.')
     return names
+
+
+def _check_folders(**parameters: object) -> None:
+    for parameter, given in parameters.items():
+        if isinstance(given, str | Path):
+            raise SkillValidationError(f'Give {parameter} as a list of folders: [{str(given)!r}].')
+
+
+def _shadowed(loser: Skill[Any], winner: Skill[Any]) -> SkillProblem:
+    message = f'The skill {loser.name!r} is not used: the one of {_label(winner)} comes first.'
+    return problem('shadowed', _label(loser), message)
 
 
 def _label(skill: Skill[Any]) -> str:

@@ -1,41 +1,42 @@
-"""Which folders of skills an installed distribution has."""
+"""Finds the folders of skills in an installed distribution."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from .code import MAX_LINES_FILE_BYTES, Code
 from .distributions import Distribution, normalize
-from .modules.code import MAX_LINES_FILE_BYTES, Code
 from .trees import FolderTree, Tree
 
-__all__ = ('find_skill_files',)
-
 MAX_DEPTH = 3
-"""How deep below a folder of skills they are looked for, and how deep in a namespace packages are."""
+"""How deep to look below a folder of skills, and for packages in a namespace."""
 
 NOT_PACKAGES = frozenset({'benchmarks', 'build', 'dist', 'docs', 'examples', 'scripts', 'test', 'tests'})
-"""Folders beside a package, or in it, that hold no skills for those who install it."""
+"""Folders in or beside a package that hold no skills for its users."""
 
 
 def find_skill_files(distribution: Distribution, code: Code, folders: Sequence[str]) -> list[tuple[Tree, str]]:
-    """Each `SKILL.md` in the folders of skills that a distribution has, with the place it is in.
+    """Find each `SKILL.md` in the skill folders of a distribution, with the tree it is in.
 
-    Where there is a list of the installed files, that is what counts. Where there is none, or the code is edited in
-    place, the folders of its packages are looked at.
+    The list of installed files decides. Without one, or if the code is edited in place, the packages are searched.
     """
     tree = distribution.tree
     found = [(tree, name) for name in distribution.skill_files if _is_skill(name, folders) and tree.has_file(name)]
     if code.is_edited or not distribution.has_record:
-        for place, package in _packages_of(distribution, code):
-            found += [(place, name) for folder in folders for name in _walk(place, f'{package}/{folder}')]
-    homes = {_home(place, name) for place, name in found}
-    whole = {_home(place, name): (place, name) for place, name in found if not _is_part(_home(place, name), homes)}
-    return [whole[home] for home in sorted(whole)]
+        found += _search(distribution, code, folders)
+    homes = {os.path.dirname(os.path.join(place.path, name)): (place, name) for place, name in found}
+    return [homes[home] for home in sorted(homes) if not _is_part(home, homes.keys())]
+
+
+def _search(distribution: Distribution, code: Code, folders: Sequence[str]) -> Iterator[tuple[Tree, str]]:
+    for tree, package in _packages_of(distribution, code):
+        for folder in folders:
+            yield from ((tree, name) for name in _walk(tree, f'{package}/{folder}'))
 
 
 def _is_skill(name: str, folders: Sequence[str]) -> bool:
-    """Whether an installed file is the `SKILL.md` of a skill in one of the folders of a package."""
+    """Whether an installed file is the `SKILL.md` of a skill in a skill folder of a package."""
     for folder in folders:
         package, found, below = f'/{name}'.rpartition(f'/{folder}/')
         is_package = not any(step.startswith('.') or step in NOT_PACKAGES for step in package.split('/'))
@@ -44,12 +45,8 @@ def _is_skill(name: str, folders: Sequence[str]) -> bool:
     return False
 
 
-def _home(tree: Tree, name: str) -> str:
-    return os.path.dirname(os.path.join(tree.path, name))
-
-
-def _is_part(home: str, homes: set[str]) -> bool:
-    """Whether a skill's folder is only a part of another skill: one that is in no `skills` folder of that."""
+def _is_part(home: str, homes: Collection[str]) -> bool:
+    """Whether a folder is only a part of another skill, outside of that skill's own `skills` folder."""
     parent: str = os.path.dirname(home)
     while os.path.basename(parent) not in ('skills', ''):
         if parent in homes:
@@ -68,24 +65,27 @@ def _walk(tree: Tree, folder: str, depth: int = 0) -> Iterator[str]:
 
 
 def _packages_of(distribution: Distribution, code: Code) -> Iterator[tuple[Tree, str]]:
-    """The folders of the packages of a distribution, where no list of files tells."""
+    """The packages of a distribution whose list of files does not name them."""
     for _, folder in code.packages:
         yield FolderTree(os.path.dirname(folder)), os.path.basename(folder)
     named = distribution.tree.read(f'{distribution.info}/top_level.txt', MAX_LINES_FILE_BYTES) or b''
     top_level = named.decode('utf-8', 'replace').split()
     if not code.is_edited:
         guesses = [distribution.key.replace('-', '_'), distribution.key.replace('-', '/')]
-        for name in dict.fromkeys(top_level or guesses):
-            yield distribution.tree, name
+        yield from ((distribution.tree, name) for name in dict.fromkeys(top_level or guesses))
     for project in code.projects:
-        packages = [package for name in project.names('') for package in _packages_at(project, name)]
-        own = [name for name in packages if name in top_level or normalize(name.replace('/', '.')) == distribution.key]
-        for package in own or packages:
-            yield project, package
+        yield from ((project, package) for package in _edited_packages(project, top_level, distribution.key))
+
+
+def _edited_packages(project: Tree, top_level: list[str], key: str) -> list[str]:
+    """The packages of a distribution in the folder in which it is edited; all packages there if none has its name."""
+    packages = [package for name in project.names('') for package in _packages_at(project, name)]
+    own = [name for name in packages if name in top_level or normalize(name.replace('/', '.')) == key]
+    return own or packages
 
 
 def _packages_at(tree: Tree, folder: str, depth: int = 1) -> Iterator[str]:
-    """The package in a folder, or the packages in it if it is only a part of a namespace."""
+    """The package in a folder, or the packages in it if it is part of a namespace."""
     name = folder.rpartition('/')[2]
     if not name.isidentifier() or name in NOT_PACKAGES or not tree.has_folder(folder):
         return

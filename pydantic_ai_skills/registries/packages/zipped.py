@@ -9,18 +9,19 @@ import anyio.to_thread
 from pydantic_ai.messages import BinaryContent
 from pydantic_ai.tools import RunContext
 
-from pydantic_ai_skills.directory.folder_skill import MAX_FILES, MAX_SKILL_BYTES, is_private_file, is_skipped_folder
+from pydantic_ai_skills.directory.folder_skill import is_private_file, is_skipped_folder
+from pydantic_ai_skills.directory.settings import MAX_FILES, MAX_SKILL_BYTES
 from pydantic_ai_skills.exceptions import SkillResourceLoadError
-from pydantic_ai_skills.filesystem.safe_open import MAX_RESOURCE_BYTES, as_content
+from pydantic_ai_skills.filesystem.content import as_content
+from pydantic_ai_skills.filesystem.safe_open import MAX_RESOURCE_BYTES
 from pydantic_ai_skills.parsing import decode_body, parse_head
-from pydantic_ai_skills.parsing.rules import problem
-from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.types.items import SkillFiles, SkillResource
-from pydantic_ai_skills.types.skill import Skill, SkillProvenance
+from pydantic_ai_skills.problems import problem
+from pydantic_ai_skills.types.found_skills import FoundSkills
+from pydantic_ai_skills.types.provenance import SkillProvenance
+from pydantic_ai_skills.types.resource import SkillResource
+from pydantic_ai_skills.types.skill import Skill, SkillFiles
 
 from .trees import ZipTree
-
-__all__ = ('read_zipped_skill',)
 
 
 class ZippedFile(SkillResource):
@@ -38,36 +39,25 @@ class ZippedFile(SkillResource):
     def _read(self) -> str | BinaryContent:
         data = self._tree.read(self._path, MAX_RESOURCE_BYTES)
         if data is None:
-            raise SkillResourceLoadError(
-                f'{self.name!r} cannot be read, or is larger than {MAX_RESOURCE_BYTES:,} bytes.'
-            )
+            message = f'{self.name!r} cannot be read, or is larger than {MAX_RESOURCE_BYTES:,} bytes.'
+            raise SkillResourceLoadError(message)
         return as_content(data, self.name)
 
 
-def read_zipped_skill(
-    tree: ZipTree, name: str, *, about: SkillProvenance, validate: bool
-) -> tuple[Skill[Any] | None, tuple[SkillProblem, ...]]:
-    """The skill whose `SKILL.md` has this name in an archive, and what a person should know about it."""
+def read_zipped_skill(tree: ZipTree, name: str, *, about: SkillProvenance, validate: bool) -> FoundSkills:
+    """Read the skill whose `SKILL.md` has this name in an archive."""
     folder, _, _ = name.rpartition('/')
     path = f'{tree.path}/{name}'
     data = tree.read(name, MAX_SKILL_BYTES)
     if data is None:
         message = f'It cannot be read, or has more than {MAX_SKILL_BYTES:,} bytes.'
-        return None, (problem('unreadable', path, message),)
+        return FoundSkills(problems=(problem('unreadable', path, message),))
     head = parse_head(data, path=path, folder_name=folder.rpartition('/')[2], validate=validate, complete=True)
     if head.header is None:
-        return None, head.problems
-    skill = Skill[Any](
-        head.header.name,
-        head.header.description,
-        decode_body(data),
-        license=head.header.license,
-        compatibility=head.header.compatibility,
-        metadata=head.header.metadata,
-        files=partial(_list_files, tree, folder),
-        source=about,
-    )
-    return skill, head.problems
+        return FoundSkills(problems=head.problems)
+    files = partial(_list_files, tree, folder)
+    skill = Skill[Any].from_header(head.header, decode_body(data), files=files, source=about)
+    return FoundSkills((skill,), head.problems)
 
 
 def _list_files(tree: ZipTree, folder: str) -> SkillFiles:
@@ -78,7 +68,7 @@ def _list_files(tree: ZipTree, folder: str) -> SkillFiles:
         if any(map(is_skipped_folder, folders)) or is_private_file(last) or name.lower() == 'skill.md':
             continue
         if len(files.resources) == MAX_FILES:
-            message = f'It has too many files: only {MAX_FILES}, the first ones, are offered.'
+            message = f'It has too many files: only the first {MAX_FILES} are offered.'
             files.problems = (problem('too-many-files', f'{tree.path}/{folder}', message),)
             break
         files.resources.append(ZippedFile(name, tree, f'{folder}/{name}'))

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Awaitable, Iterator, Mapping
-from typing import Annotated, Any, Literal, NotRequired, Protocol, cast
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 from pydantic import ConfigDict, WithJsonSchema
 from pydantic_ai.tools import RunContext, Tool
 from typing_extensions import TypedDict
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
+from pydantic_ai_skills.execution.arguments import STDIN_KEY, is_read_as_flag
 from pydantic_ai_skills.parsing.tool_specs import ToolArgument, ToolSpec, schema_of
-from pydantic_ai_skills.toolset.prompt import clean
-from pydantic_ai_skills.types.skill import Skill, SkillScript
-
-__all__ = ('RunScript', 'declared_tool', 'script_arguments')
+from pydantic_ai_skills.toolset.results import clean
+from pydantic_ai_skills.types.script import SkillScript
+from pydantic_ai_skills.types.skill import Skill
 
 _PYTHON_TYPES: dict[str, Any] = {
     'string': str,
@@ -26,51 +25,31 @@ _PYTHON_TYPES: dict[str, Any] = {
     'array': list[Any],
     'object': dict[str, Any],
 }
-_NEGATIVE_NUMBER = re.compile(r'-\d+(\.\d+)?(e[+-]?\d+)?')
 
 
-class RunScript(Protocol):
-    """Runs a script as policy and approval allow, and gives what the model is sent."""
-
-    def __call__(
-        self, ctx: RunContext[Any], skill: Skill[Any], script: SkillScript, args: Any, /, *, ask: bool
-    ) -> Awaitable[Any]:
-        """Run the script; with `ask`, a person approves it first, whatever the policy says."""
-        ...
+RunScript = Callable[..., Awaitable[Any]]
+"""Runs a script as policy and approval allow, and returns the answer for the model: see `SkillActions.run`."""
 
 
 def declared_tool(spec: ToolSpec, skill: Skill[Any], script: SkillScript, run: RunScript) -> Tool[Any]:
-    """The tool that a skill declares, for the script it names.
-
-    Args:
-        spec: What the frontmatter says.
-        skill: The skill.
-        script: The script the tool runs.
-        run: What runs it.
-    """
+    """Make the tool that a skill declares in its frontmatter, for the script it names."""
 
     async def call(ctx: RunContext[Any], args: dict[str, Any]) -> Any:
         return await run(ctx, skill, script, script_arguments(spec, args), ask=spec.requires_approval)
 
     call.__annotations__ = {'ctx': RunContext[Any], 'args': _arguments_type(spec, trusted=skill.is_trusted)}
-    # Some providers are told of a new tool in the words of the system, so a stranger's are kept out of it.
+    # Some providers announce a new tool as the system, so the text of strangers is kept out of it.
     told = spec.description if skill.is_trusted else f'A tool of the skill {skill.name!r}, which says what it does.'
     return Tool[Any](call, name=spec.name, description=clean(told), takes_ctx=True)
 
 
 def script_arguments(spec: ToolSpec, given: Mapping[str, Any]) -> Any:
-    """The arguments of a call as an executor takes them.
-
-    Raises:
-        SkillScriptExecutionError: A value cannot be passed at its place.
-    """
+    """Turn the arguments of a call into those of an executor, or raise a `SkillScriptExecutionError`."""
     values = {argument.name: given.get(argument.name) for argument in spec.arguments}
     for argument in spec.arguments:
         if values[argument.name] is None:
             values[argument.name] = argument.default
     if spec.passing == 'json-stdin':
-        from pydantic_ai_skills.execution.arguments import STDIN_KEY  # not needed for the others
-
         given_values = {name: value for name, value in values.items() if value is not None}
         return {STDIN_KEY: json.dumps(given_values, ensure_ascii=False)}
     if spec.passing == 'flags':
@@ -87,22 +66,22 @@ def _positional(values: Mapping[str, Any]) -> Iterator[str | int | float]:
         if missing is not None:
             raise SkillScriptExecutionError(f'{name!r} cannot be given without {missing!r}, which comes before it.')
         for item in cast(list[Any], value) if isinstance(value, list) else [value]:
-            plain = _plain(item)
-            if isinstance(plain, str) and plain.startswith('-') and not _NEGATIVE_NUMBER.fullmatch(plain):
+            single = _single(item)
+            if isinstance(single, str) and is_read_as_flag(single):
                 raise SkillScriptExecutionError(
                     f'The value of {name!r} begins with a dash, which the script would read as a flag. Write a file as '
                     "'./-name'."
                 )
-            yield plain
+            yield single
 
 
 def _flag(value: Any) -> Any:
-    """The value of a flag: each item of a list is one of its own."""
-    return [_plain(item) for item in cast(list[Any], value)] if isinstance(value, list) else _plain(value)
+    """The value of a flag, or its values: one for each item of a list."""
+    return [_single(item) for item in cast(list[Any], value)] if isinstance(value, list) else _single(value)
 
 
-def _plain(value: Any) -> Any:
-    """A value as one argument can hold it: mappings, and lists in a list, as JSON."""
+def _single(value: Any) -> Any:
+    """A value that fits into one argument: mappings, and lists in a list, become JSON."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
 
 
@@ -110,7 +89,7 @@ def _plain(value: Any) -> Any:
 
 
 def _arguments_type(spec: ToolSpec, *, trusted: bool) -> Any:
-    """The type of the arguments, which pydantic checks them against."""
+    """The type that pydantic checks the arguments against."""
     fields = {argument.name: _field(argument, trusted=trusted) for argument in spec.arguments}
     arguments: Any = TypedDict(spec.name, fields)  # pyright: ignore[reportArgumentType] - made of data
     arguments.__pydantic_config__ = ConfigDict(extra='forbid')
@@ -124,7 +103,7 @@ def _field(argument: ToolArgument, *, trusted: bool) -> Any:
     schema = WithJsonSchema(_clean(argument.schema()) if trusted else schema_of(argument.type))
     if argument.required:
         return Annotated[kind, schema]
-    # Some models say `null` for what they do not give. They are not told that they may.
+    # Some models send `null` for what they leave out, although the schema does not allow it.
     return NotRequired[Annotated[kind | None, schema]]
 
 

@@ -1,4 +1,4 @@
-"""Tools in a skill's `tools.py`: imported when the skill is loaded, and only from sources that are trusted."""
+"""Imports the tools in a skill's `tools.py`, when the skill is loaded and if its source is trusted."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import logging
 import os
 import sys
 import traceback
+from collections.abc import Iterable
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai.tools import Tool
 
@@ -18,13 +19,11 @@ from pydantic_ai_skills.filesystem.safe_open import FileStamp, SkillFolder, stam
 from pydantic_ai_skills.types.decorators import make_tool, mark_of
 from pydantic_ai_skills.types.skill import Skill
 
-__all__ = ('import_tools', 'module_stamp')
-
 logger = logging.getLogger('pydantic_ai_skills')
 
 
 def module_stamp(folder: str) -> FileStamp | None:
-    """What changes when `tools.py` does; `None` where there is none any more."""
+    """Identifies the version of `tools.py`; `None` if it is gone."""
     try:
         return stamp(os.lstat(os.path.join(folder, TOOLS_MODULE)))
     except OSError:
@@ -32,13 +31,12 @@ def module_stamp(folder: str) -> FileStamp | None:
 
 
 def import_tools(skill: Skill[Any]) -> list[Tool[Any]]:
-    """Import the `tools.py` of a skill. It blocks, and runs what the file says.
+    """Import the `tools.py` of a skill, which runs its code. It blocks.
 
-    The module is a package of its own, so that it can import files beside it (`from .helpers import …`), and no other
-    module can be taken for it.
+    The module is a package with a unique name, so that it can import files beside it (`from .helpers import …`).
 
     Raises:
-        SkillToolsError: It cannot be imported. The message has the last line of the traceback, the log has all of it.
+        SkillToolsError: It cannot be imported. The message has the last line of the traceback, the log all of it.
     """
     assert skill.path is not None
     name = f'pydantic_ai_skills_tools_{hashlib.sha256(skill.path.encode()).hexdigest()[:16]}'
@@ -55,7 +53,7 @@ def import_tools(skill: Skill[Any]) -> list[Tool[Any]]:
         del sys.modules[imported]
     sys.modules[name] = module  # where pydantic looks up the types that annotations name
     try:
-        # Without what this file imports from `__future__`.
+        # `dont_inherit`: without this file's imports from `__future__`.
         code = compile(source, path, 'exec', dont_inherit=True)
         exec(code, module.__dict__)  # noqa: S102 - the source is trusted
         return _tools_in(module)
@@ -68,10 +66,16 @@ def import_tools(skill: Skill[Any]) -> list[Tool[Any]]:
 
 def _tools_in(module: ModuleType) -> list[Tool[Any]]:
     tools: list[Tool[Any]] = []
-    for value in {id(value): value for value in vars(module).values()}.values():
+    found: list[object] = []
+    for value in cast(Iterable[object], vars(module).values()):
+        if any(value is other for other in found):  # under another name
+            continue
         mark = mark_of(value)
         if isinstance(value, Tool):
             tools.append(value)  # pyright: ignore[reportUnknownArgumentType] - of whatever dependencies
         elif mark is not None and mark.kind == 'tool':
             tools.append(make_tool(value, mark.options))  # pyright: ignore[reportArgumentType] - as the decorator took them
+        else:
+            continue
+        found.append(cast(object, value))
     return tools

@@ -1,4 +1,4 @@
-"""The typed tools of skills as the model is offered them: named after their skill, forgiving, each name once."""
+"""Makes the typed tools of skills, each with a unique name that starts with its skill's."""
 
 from __future__ import annotations
 
@@ -17,19 +17,17 @@ from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
 from pydantic_ai_skills.directory.folder_skill import TOOLS_MODULE
 from pydantic_ai_skills.exceptions import SkillToolsError
 from pydantic_ai_skills.filesystem.safe_open import FileStamp
-from pydantic_ai_skills.parsing.rules import MAX_TOOL_NAME_LENGTH, problem, tool_name
-from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.toolset.durable import may_read
-from pydantic_ai_skills.toolset.lenient_args import forgive
-from pydantic_ai_skills.toolset.telemetry import about_problem
-from pydantic_ai_skills.types.skill import Skill, SkillScript
+from pydantic_ai_skills.parsing.skill_names import MAX_TOOL_NAME_LENGTH, tool_name
+from pydantic_ai_skills.problems import SkillProblem, problem
+from pydantic_ai_skills.toolset.library import may_read
+from pydantic_ai_skills.toolset.recording import about_problem
+from pydantic_ai_skills.types.script import SkillScript
+from pydantic_ai_skills.types.skill import Skill
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.parsing.tool_specs import ToolSpec
 
     from .declared import RunScript
-
-__all__ = ('SkillTools', 'TypedTools')
 
 logger = logging.getLogger('pydantic_ai_skills')
 
@@ -42,19 +40,19 @@ class SkillTools:
     """The skill."""
 
     tools: dict[str, Tool[Any]] = field(default_factory=dict[str, Tool[Any]])
-    """The tools by the name the model calls them."""
+    """The tools by the names the model sees."""
 
     problems: list[SkillProblem] = field(default_factory=list[SkillProblem])
-    """What a person should know about them."""
+    """Problems with the tools."""
 
     declared: frozenset[str] = frozenset()
-    """The names of those that need no import."""
+    """The names of the tools that need no import of `tools.py`."""
 
-    written: int = 0
-    """How many tools written in Python the skill had."""
+    in_python: int = 0
+    """How many tools written in Python the skill had when these were made."""
 
     has_module: bool = False
-    """Whether `tools.py` was imported, or there is none to import."""
+    """Whether `tools.py` was imported, or does not exist."""
 
     stamp: FileStamp | None = None
     """The version of `tools.py` that was imported."""
@@ -74,7 +72,7 @@ class SkillTools:
         logger.warning('%s', found, extra=about_problem(found))
 
     def add(self, tool: Tool[Any]) -> None:
-        """Offer a tool under the skill's name; one that cannot be is a problem."""
+        """Add a tool under the skill's name, or report why it cannot be offered."""
         place = self.skill.path or self.skill.uri
         own_name = tool.name.replace('-', '_')
         name = tool_name(self.skill.name, own_name)
@@ -90,50 +88,44 @@ class SkillTools:
             return
         offered = copy(tool)
         offered.name = name
-        # When the model sees it is decided by whether its skill is loaded, and by nothing else.
+        # The model sees it whenever the skill is loaded.
         offered.defer_loading = False
-        self.tools[name] = forgive(offered)
+        self.tools[name] = offered
 
 
 class TypedTools:
-    """Makes the typed tools of skills when they are needed, and keeps them while their skills stay as they are."""
+    """Makes the typed tools of skills when they are needed, and keeps them until their skills change."""
 
     def __init__(self, run: RunScript) -> None:
-        """Remember what runs the scripts of declared tools."""
         self._run = run
         self._made: dict[str, SkillTools] = {}
         self._lock = threading.RLock()
 
     def problems(self, skills: Mapping[str, Skill[Any]]) -> Iterator[SkillProblem]:
-        """What a person should know about the tools of these skills, as far as they were made already."""
+        """The problems with the tools made so far for these skills."""
         for made in list(self._made.values()):
             if skills.get(made.skill.name) is made.skill:
                 yield from made.problems
 
     def known(self, skill: Skill[Any], *, whole: bool = True) -> SkillTools | None:
-        """The tools of a skill if they were made already and nothing has to be read.
-
-        Args:
-            skill: The skill.
-            whole: Whether those of its `tools.py` have to be among them.
-        """
+        """The tools of a skill if they were made before; with `whole`, only if those of `tools.py` are among them."""
         made = self._made.get(skill.name)
-        if made is None or made.skill is not skill or made.written != len(skill.tools):
+        if made is None or made.skill is not skill or made.in_python != len(skill.tools):
             return None
         return made if made.has_module or not whole else None
 
     def owner(self, name: str) -> SkillTools | None:
-        """The tools among which there is one of this name, if it was made already."""
+        """The tools of the skill that a tool of this name belongs to, if they were made before."""
         return next((made for made in list(self._made.values()) if name in made.tools), None)
 
     def declare(self, skill: Skill[Any]) -> SkillTools:
-        """Make the tools that need no import: those written in Python and those declared in the frontmatter."""
+        """Make the tools that need no import: those in Python and those declared in the frontmatter."""
         with self._lock:
             known = self.known(skill, whole=False)
             if known is not None:
                 return known
             files = skill.files  # listed first: some skills know their tools only then
-            made = SkillTools(skill=skill, written=len(skill.tools), has_module=not files.tools_module)
+            made = SkillTools(skill=skill, in_python=len(skill.tools), has_module=not files.tools_module)
             for tool in skill.tools:
                 made.add(tool)
             if skill.tool_specs:
@@ -155,7 +147,7 @@ class TypedTools:
                 made.add(declared_tool(spec, skill, script, self._run))
 
     def make(self, skill: Skill[Any]) -> SkillTools:
-        """Make all tools of a skill. It may read files and import `tools.py`, so call it off the event loop.
+        """Make all tools of a skill. It reads files and imports `tools.py`, so call it off the event loop.
 
         Raises:
             SkillToolsError: `tools.py` cannot be imported.
@@ -186,30 +178,21 @@ class TypedTools:
             return made
 
     async def of(self, skill: Skill[Any]) -> SkillTools:
-        """All tools of a skill; made off the event loop if they were not yet.
-
-        Raises:
-            SkillToolsError: `tools.py` cannot be imported.
-        """
+        """All tools of a skill, as `make` makes them, off the event loop."""
         return self.known(skill) or await self._made_by(self.make, skill)
 
     async def _made_by(self, make: Callable[[Skill[Any]], SkillTools], skill: Skill[Any]) -> SkillTools:
         if may_read():
             return await anyio.to_thread.run_sync(make, skill)
-        # In the code of a Temporal workflow, only what is known by now can be offered.
+        # In the code of a Temporal workflow, only what is known already can be offered.
         return self.declare(skill) if skill.is_listed else SkillTools(skill=skill)
 
     async def deferred(
         self, skills: Iterable[Skill[Any]], ctx: RunContext[Any], *, loaded: Collection[str]
     ) -> dict[str, ToolsetTool[Any]]:
-        """The tools of skills that pydantic-ai holds back until it has loaded the capability of the skill's name.
+        """The tools of deferred skills, which pydantic-ai holds back until the skill's capability is loaded.
 
-        What needs no import is known from the start, so that a provider can be told of it once and for all.
-
-        Args:
-            skills: The skills.
-            ctx: The run's context.
-            loaded: The names of the skills that are loaded.
+        Tools that need no import are offered from the start, so that the definitions a provider caches stay the same.
         """
         tools: dict[str, ToolsetTool[Any]] = {}
         for skill in skills:
@@ -222,9 +205,8 @@ class TypedTools:
             else:
                 continue
             for name, tool in found.items():
-                tools[name] = replace(
-                    tool, tool_def=replace(tool.tool_def, defer_loading=True, capability_id=skill.name)
-                )
+                tool_def = replace(tool.tool_def, defer_loading=True, capability_id=skill.name)
+                tools[name] = replace(tool, tool_def=tool_def)
         return tools
 
     async def offered(self, skills: Iterable[Skill[Any]], ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
@@ -234,31 +216,28 @@ class TypedTools:
             try:
                 made = await self.of(skill)
             except SkillToolsError:
-                # It is in the log, and was told to the model that loaded the skill. The other tools do not need it.
+                # It was logged, and the model was told when it loaded the skill. The other tools still work.
                 made = await self._made_by(self.declare, skill)
             tools |= await made.toolset.get_tools(ctx)
         return tools
 
 
 def _script_of(spec: ToolSpec, skill: Skill[Any]) -> SkillScript | None:
-    """The script a declared tool names: any file of the skill, wherever in its folder it is."""
-    script = next((script for script in skill.scripts if script.name == spec.script), None)
-    if script is None and skill.path is not None:
-        file = next((resource for resource in skill.resources if resource.name == spec.script), None)
-        like = next(iter(skill.scripts), None)
-        if file is not None:
-            folder = Path(skill.path)
-            script = SkillScript(
-                spec.script,
-                uri=str(folder / spec.script),
-                skill_name=skill.name,
-                skill_dir=folder,
-                executor=like.executor if like else None,
-            )
+    """The script that a declared tool names: any file in the skill's folder."""
+    scripts = {script.name: script for script in skill.scripts}
+    script = scripts.get(spec.script) or _file_as_script(spec.script, skill)
     if script is None or spec.timeout is None or script.executor is None:
         return script
-    from pydantic_ai_skills.execution.timeouts import with_timeout  # not needed where no tool has a limit of its own
+    from pydantic_ai_skills.execution.base import with_timeout  # few tools have a timeout of their own
 
     limited = copy(script)
     limited.executor = with_timeout(script.executor, spec.timeout, may_extend=skill.is_trusted)
     return limited
+
+
+def _file_as_script(name: str, skill: Skill[Any]) -> SkillScript | None:
+    if skill.path is None or all(resource.name != name for resource in skill.resources):
+        return None
+    folder = Path(skill.path)
+    executor = skill.scripts[0].executor if skill.scripts else None
+    return SkillScript(name, uri=str(folder / name), skill_name=skill.name, skill_dir=folder, executor=executor)

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from pydantic_ai_skills import SkillValidationError
-from pydantic_ai_skills.registries.git.address import check_path, check_protocols, check_ref, is_commit, parse_address
+from pydantic_ai_skills.registries.git.address import check_path, check_protocols, check_ref, parse_address
+from pydantic_ai_skills.registries.manifest import is_revision
 
 ALL = ('file', 'http', 'https', 'ssh')
 
@@ -52,12 +53,12 @@ def test_a_url_reaches_git_in_the_form_git_understands(tmp_path: Path, monkeypat
         ('https://x:y@github.com/a', 'token='),
         ('ssh://git:pw@github.com/a', 'token='),
         ('https://github.com/a?x=1', 'token='),
-        ('https://[::1/a', 'cannot be understood'),
-        ('https://github.com:port/a', 'cannot be understood'),
+        ('https://[::1/a', 'cannot be parsed'),
+        ('https://github.com:port/a', 'cannot be parsed'),
         ('https:///a', 'names no host'),
         ('https://github.com/', 'names no host'),
         ('ssh://-oProxyCommand=x/a', 'names no host'),
-        ('ssh://-x@host/a', 'is not one'),
+        ('ssh://-x@host/a', 'is invalid'),
         ('file://host/a', 'no host'),
     ],
 )
@@ -112,10 +113,10 @@ def test_what_no_ref_is(ref: str):
 
 
 def test_only_a_full_hash_is_a_commit():
-    assert is_commit('0' * 40)
-    assert is_commit('0' * 64)
+    assert is_revision('0' * 40)
+    assert is_revision('0' * 64)
     for other in (None, 'main', '0' * 39, 'A' * 40):
-        assert not is_commit(other)
+        assert not is_revision(other)
 
 
 def test_what_a_path_is():

@@ -18,7 +18,11 @@ from pydantic_ai import Agent
 import pydantic_ai_skills.registries.git.registry as git_module
 from pydantic_ai_skills import Skill, SkillRegistryError, SkillsToolset, SkillValidationError
 from pydantic_ai_skills.registries import GitCloneOptions, GitProgress, GitSkillsRegistry
-from pydantic_ai_skills.registries.git import fetch as _fetch
+from pydantic_ai_skills.registries.git.address import parse_address
+from pydantic_ai_skills.registries.git.fetch import Fetch, new_repository
+from pydantic_ai_skills.registries.git.options import Selection, check_options
+from pydantic_ai_skills.registries.git.process import Deadline, Git
+from pydantic_ai_skills.registries.manifest import FileSink
 from pydantic_ai_skills.types import SkillProvenance
 from tests.conversations import ScriptedModel, write_skill
 from tests.registries.repositories import GitServer, Registries, Repository
@@ -30,6 +34,20 @@ def names(registry: GitSkillsRegistry) -> list[str]:
 
 def messages(registry: GitSkillsRegistry) -> list[str]:
     return [problem.message for problem in registry.problems]
+
+
+def fetch(repository: Repository, tmp_path: Path, **limits: int) -> list[str]:
+    """The files of the repository's skills, fetched from its folder with other limits than usual."""
+    address = parse_address(repository.path, {'file'})
+    options = check_options(GitCloneOptions(), allow_unsafe=False)
+    git = Git(address=address, allowed=frozenset({'file'}), options=options, max_bytes=10**8)
+    bare = tmp_path / 'bare'
+    bare.mkdir()
+    sink = FileSink(tmp_path / 'files')
+    Fetch(git=git, commit=repository.head, repository=new_repository(bare), deadline=Deadline(20), **limits).files(
+        Selection(path='', max_depth=3), sink=sink, reuse=lambda blob: None
+    )
+    return list(sink.files)
 
 
 class TestFetching:
@@ -162,14 +180,13 @@ class TestFetching:
         fetched.lock(tmp_path / 'skills.lock')
         assert names(registry(locked=True, lock_file=tmp_path / 'skills.lock')) == ['odd', 'pdf']
 
-    def test_too_much_is_refused(self, registry: Registries, repository: Repository, monkeypatch: pytest.MonkeyPatch):
+    def test_too_much_is_refused(self, registry: Registries, repository: Repository, tmp_path: Path):
         repository.skill('big', files={'data.md': 'x' * 300_000})
         repository.commit()
         with pytest.raises(SkillRegistryError, match='at most 100,000 are fetched; see max_bytes='):
             registry(max_bytes=100_000).get_skills()
-        monkeypatch.setattr(_fetch, 'MAX_FILES', 3)
         with pytest.raises(SkillRegistryError, match='has 5 files in its skills, at most 3 are fetched'):
-            registry().get_skills()
+            fetch(repository, tmp_path, max_files=3)
 
     def test_a_fetch_that_brings_too_much_is_ended(
         self, registry: Registries, repository: Repository, server: GitServer
@@ -215,14 +232,11 @@ class TestFetching:
         assert names(fetched) == ['pdf']
         assert len(server.requests) == 6
 
-    def test_many_bytes_are_read_in_batches(
-        self, registry: Registries, repository: Repository, monkeypatch: pytest.MonkeyPatch
-    ):
-        monkeypatch.setattr(_fetch, 'BATCH_BYTES', 1)
+    def test_many_bytes_are_read_in_batches(self, repository: Repository, tmp_path: Path):
         repository.skill('more', files={f'{number}.txt': f'{number}' * 90 for number in range(5)})
         repository.commit()
-        (more,) = (skill for skill in registry().get_skills() if skill.name == 'more')
-        assert len(more.resources) == 5
+        files = fetch(repository, tmp_path, batch_bytes=1)
+        assert len([path for path in files if path.startswith('skills/more/')]) == 6
 
     def test_a_server_without_partial_clones_will_do(self, registry: Registries, repository: Repository):
         for setting in ('allowFilter', 'allowAnySHA1InWant'):
@@ -415,7 +429,7 @@ class TestRefresh:
         assert list(toolset.skills) == ['pdf']
         repository.skill('new')
         repository.commit()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while list(toolset.skills) == ['pdf'] and time.monotonic() < deadline:
             time.sleep(0.02)
             toolset.reload()
@@ -425,7 +439,9 @@ class TestRefresh:
         other.find()
         del other, fetched, toolset
         gc.collect()
-        time.sleep(0.5)
+        while any(thread.name == 'pydantic-ai-skills-refresh' for thread in threading.enumerate()):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
         asked = len(server.requests)
         time.sleep(0.3)
         assert len(server.requests) == asked

@@ -52,7 +52,7 @@ def test_it_is_removed_from_text_in_either_form():
 
 
 def test_a_token_that_would_break_the_header_is_refused():
-    with pytest.raises(SkillRegistryError, match='characters that no token has'):
+    with pytest.raises(SkillRegistryError, match='characters that are not allowed in a token'):
         HostSecret('a\nb', GITHUB, None).config()
 
 
@@ -60,7 +60,7 @@ def test_what_a_function_that_fails_says_is_not_repeated():
     def fail() -> str:
         raise LookupError(f'{TOKEN} has expired')
 
-    with pytest.raises(SkillRegistryError, match='cannot be had: the function failed with LookupError$') as error:
+    with pytest.raises(SkillRegistryError, match='cannot be read: the function failed with LookupError$') as error:
         HostSecret(fail, GITHUB, None).config()
     assert error.value.__context__ is None
 

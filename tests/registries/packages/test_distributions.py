@@ -305,6 +305,20 @@ def zipped(place: Site, tmp_path: Path, files: dict[str, str]) -> PackageSkillsR
     return PackageSkillsRegistry(packages='all', path=[place.zipped(tmp_path / 'packages.zip')])
 
 
+def test_a_zipped_skill_keeps_everything_its_header_says(place: Site, tmp_path: Path):
+    header = (
+        'name: pdf\ndescription: Reads forms.\nlicense: MIT\ncompatibility: Needs a printer.\nversion: 2\n'
+        'disable-model-invocation: true\nuser-invocable: false\nallowed-tools: Read\n'
+        'tools:\n  go:\n    description: Goes.\n    script: scripts/go.py\n'
+    )
+    registry = zipped(place, tmp_path, {'zipped/skills/pdf/SKILL.md': f'---\n{header}---\nRead them.\n'})
+    (skill,) = registry.get_skills()
+    assert (skill.license, skill.compatibility, skill.metadata) == ('MIT', 'Needs a printer.', {'version': '2'})
+    assert (skill.disable_model_invocation, skill.user_invocable) == (True, False)
+    assert (skill.allowed_tools, [tool.name for tool in skill.tool_specs]) == (('Read',), ['go'])
+    assert skill.content == 'Read them.'
+
+
 def test_an_archive_without_a_list_of_files_is_looked_through(place: Site, tmp_path: Path):
     place.install('zipped', {'zipped/skills/office/pdf/SKILL.md': skill_md('pdf')}, record=False)
     assert find(place.zipped(tmp_path / 'packages.zip')) == {'pdf': 'zipped'}

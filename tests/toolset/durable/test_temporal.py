@@ -118,7 +118,7 @@ async def test_in_an_activity_that_is_traced_there_are_spans(
 ):
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr('pydantic_ai_skills.toolset.telemetry.get_tracer', provider.get_tracer)
+    monkeypatch.setattr('pydantic_ai_skills.toolset.recording.get_tracer', provider.get_tracer)
     await call(toolset, 'load_skill')
     assert exporter.get_finished_spans() == ()
     with provider.get_tracer('temporal').start_as_current_span('RunActivity'):

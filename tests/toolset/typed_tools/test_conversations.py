@@ -10,6 +10,7 @@ from inline_snapshot import snapshot
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolCallPart
 
 from tests.capability import test_on_demand
+from tests.conversations import converse
 from tests.toolset.typed_tools.test_typed_tools import CALLS, Kind
 
 from . import test_typed_tools
@@ -28,13 +29,13 @@ def told(messages: Sequence[ModelMessage], folder: Path) -> list[str]:
 
 
 async def with_tools(folder: Path, kind: Kind) -> list[str]:
-    _, history = await test_typed_tools.talk(test_typed_tools.toolset_of(folder, kind), test_typed_tools.LOAD, *CALLS)
-    return told(history, folder)
+    script = await converse(test_typed_tools.toolset_of(folder, kind), test_typed_tools.LOAD, *CALLS)
+    return told(script.saved, folder)
 
 
 async def on_demand(folder: Path, kind: Kind) -> list[str]:
-    _, history = await test_on_demand.talk(test_on_demand.capability_of(folder, kind), test_on_demand.LOAD, *CALLS)
-    return told(history, folder)
+    script = await converse(test_on_demand.capability_of(folder, kind), test_on_demand.LOAD, *CALLS)
+    return told(script.saved, folder)
 
 
 async def test_tools_of_a_manifest(tmp_path: Path):

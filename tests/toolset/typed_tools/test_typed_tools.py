@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +15,6 @@ from pydantic_ai.durable_exec import DurableRunContext
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.messages import (
     ModelMessage,
-    ModelMessagesTypeAdapter,
     ModelResponse,
     TextPart,
     ToolCallPart,
@@ -26,7 +24,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
 
 from pydantic_ai_skills import CallableSkillScriptExecutor, Skill, SkillScript, SkillsDirectory, SkillsToolset
-from tests.conversations import Call, ScriptedModel
+from tests.conversations import Call, ScriptedModel, converse
 from tests.folders import CONTEXT, write
 from tests.toolset.test_approvals import Remote
 
@@ -94,19 +92,11 @@ def toolset_of(folder: Path, kind: Kind) -> SkillsToolset[Any]:
     return SkillsToolset(skills=skills, directories=directories)
 
 
-async def talk(
-    toolset: SkillsToolset[Any], *calls: Call, history: Sequence[ModelMessage] = ()
-) -> tuple[ScriptedModel, list[ModelMessage]]:
-    script = ScriptedModel(calls=calls)
-    result = await Agent(script.model, toolsets=[toolset], output_type=str).run('Go.', message_history=history)
-    # As it would be saved and loaded again.
-    return script, ModelMessagesTypeAdapter.validate_json(result.all_messages_json())
-
-
 @pytest.mark.parametrize('kind', KINDS)
 async def test_tools_appear_with_their_skill_and_come_back_with_the_conversation(tmp_path: Path, kind: Kind):
     toolset = toolset_of(tmp_path, kind)
-    script, history = await talk(toolset, LOAD, *CALLS)
+    script = await converse(toolset, LOAD, *CALLS)
+    history = script.saved
     before, *after = script.tools
     assert 'adder__add' not in before
     assert after == [[*before, 'adder__add']] * 4
@@ -126,17 +116,17 @@ async def test_tools_appear_with_their_skill_and_come_back_with_the_conversation
     assert outcome == 'failed'
     assert 'too large' in content
 
-    fresh, _ = await talk(toolset)
+    fresh = await converse(toolset)
     assert fresh.tools == [before]
-    resumed, _ = await talk(toolset_of(tmp_path, kind), CALLS[0], history=history)
+    resumed = await converse(toolset_of(tmp_path, kind), CALLS[0], history=history)
     assert resumed.tools == [[*before, 'adder__add']] * 2
     assert resumed.results[-1] == ('adder__add', 'success', '5\n')
 
 
 async def test_what_another_toolset_loaded_can_be_loaded_here_too(tmp_path: Path):
-    _, history = await talk(toolset_of(tmp_path, 'python'), LOAD)
+    history = (await converse(toolset_of(tmp_path, 'python'), LOAD)).saved
     skills, _ = adder(tmp_path, 'python')
-    script, _ = await talk(SkillsToolset(skills=skills, id='second'), LOAD, CALLS[0], history=history)
+    script = await converse(SkillsToolset(skills=skills, id='second'), LOAD, CALLS[0], history=history)
     assert ['adder__add' in tools for tools in script.tools] == [False, True, True]
     first, second, result = script.results
     assert first == second
@@ -144,7 +134,7 @@ async def test_what_another_toolset_loaded_can_be_loaded_here_too(tmp_path: Path
 
 
 async def test_a_tool_that_was_not_loaded_cannot_be_called(tmp_path: Path):
-    script, _ = await talk(toolset_of(tmp_path, 'python'), CALLS[0])
+    script = await converse(toolset_of(tmp_path, 'python'), CALLS[0])
     assert script.results == snapshot(
         [
             (
@@ -162,7 +152,7 @@ async def test_all_kinds_mix_in_one_skill_and_each_name_is_used_once(tmp_path: P
     toolset = SkillsToolset(directories=[tmp_path])
     await to_thread.run_sync(lambda: toolset.skills)
     toolset.get_skill('adder').tool_plain(name='multiply-all')(lambda: 'x')
-    script, _ = await talk(toolset, LOAD, CALLS[0])
+    script = await converse(toolset, LOAD, CALLS[0])
     assert script.tools[-1][-3:] == ['adder__multiply_all', 'adder__add', 'adder__subtract']
     assert [(problem.code, problem.message) for problem in toolset.problems] == snapshot(
         [('tool-name-clash', "The tool 'add' is left out: another tool is called 'adder__add' already.")]
@@ -172,13 +162,13 @@ async def test_all_kinds_mix_in_one_skill_and_each_name_is_used_once(tmp_path: P
 async def test_tools_added_while_the_toolset_is_in_use_are_there_at_once():
     skill = Skill('adder', 'Adds.', 'Add.')
     toolset = SkillsToolset(skills=[skill])
-    _, history = await talk(toolset, LOAD)
+    history = (await converse(toolset, LOAD)).saved
 
     @skill.tool
     def late(ctx: RunContext[Any]) -> str:
         return f'call {ctx.tool_name}'
 
-    script, _ = await talk(toolset, ('adder__late', {}), history=history)
+    script = await converse(toolset, ('adder__late', {}), history=history)
     assert script.results[-1] == ('adder__late', 'success', 'call adder__late')
 
 
@@ -204,6 +194,8 @@ ARGS = """\
         ('positional', {'text': 'a', 'tags': ['x']}, "'tags' cannot be given without 'n', which comes before it."),
         ('positional', {'text': '--help'}, "The value of 'text' begins with a dash, which the script would read as"),
         ('positional', {'text': '-5'}, '[["-5"], ""]'),
+        ('positional', {'text': '-1E-5'}, '[["-1E-5"], ""]'),
+        ('positional', {'text': '-'}, '[["-"], ""]'),
         ('positional', {'text': 'a', 'tags': ['z']}, "tags.0: Input should be 'x' or 'y'"),
         ('flags', {'text': '-a', 'tags': ['x', 'y'], 'loud': True}, '[["--text=-a", "--tags", "x", "--tags", "y", "--loud"], ""]'),
         ('flags', {'text': 'a', 'more': {'b': [1]}}, r'[["--text", "a", "--more", "{\"b\": [1]}"], ""]'),
@@ -218,7 +210,7 @@ ARGS = """\
 async def test_arguments_reach_the_script_as_declared(tmp_path: Path, passing: str, args: Any, expected: str):
     head = f'{HEAD}tools:\n  echo:\n    script: echo.py\n    pass: {passing}\n    args:\n{ARGS}---\n'
     write(tmp_path / 'adder', {'SKILL.md': head, 'echo.py': ECHO})
-    script, _ = await talk(SkillsToolset(directories=[tmp_path]), LOAD, ('adder__echo', args))
+    script = await converse(SkillsToolset(directories=[tmp_path]), LOAD, ('adder__echo', args))
     assert expected in script.results[-1][2]
 
 
@@ -228,7 +220,7 @@ async def test_the_items_of_every_array_are_told_since_providers_refuse_a_schema
     head = f'{HEAD}tools:\n  echo: {{script: echo.py, pass: json-stdin, {args}}}\n---\n'
     write(tmp_path / 'adder', {'SKILL.md': head, 'echo.py': ECHO})
     registry = Remote(SkillsDirectory(tmp_path), trusted=trusted)
-    script, _ = await talk(SkillsToolset(registries=[registry], script_policy='allow'), LOAD)
+    script = await converse(SkillsToolset(registries=[registry], script_policy='allow'), LOAD)
     names: dict[str, Any] = {'type': 'string'} if trusted else {}
     rows: dict[str, Any] = {'type': 'array', 'items': {}} if trusted else {}
     assert script.definitions['adder__echo']['parameters']['properties'] == {
@@ -244,7 +236,7 @@ async def test_any_file_of_the_skill_can_be_a_tool_and_one_that_is_missing_is_a_
     )
     folder = write(tmp_path / 'adder', {'SKILL.md': f'{HEAD}{tools}---\n', 'lib/run.py': 'print("ran")'})
     toolset = SkillsToolset(directories=[tmp_path])
-    script, _ = await talk(toolset, LOAD, ('adder__run', {}), ('adder__where', {}))
+    script = await converse(toolset, LOAD, ('adder__run', {}), ('adder__where', {}))
     assert [result[2] for result in script.results[1:]] == ['ran\n', 'ran\n']
     assert [str(problem) for problem in toolset.problems] == [
         f"{folder}: warning [tool-script-missing] The tool 'gone' is left out: the skill has no file 'gone.py'."
@@ -252,7 +244,7 @@ async def test_any_file_of_the_skill_can_be_a_tool_and_one_that_is_missing_is_a_
     (folder / 'gone.py').write_text('print("here")')
     await to_thread.run_sync(toolset.reload)
     assert toolset.problems == []
-    script, _ = await talk(toolset, LOAD, ('adder__gone', {}))
+    script = await converse(toolset, LOAD, ('adder__gone', {}))
     assert script.results[-1] == ('adder__gone', 'success', 'here\n')
 
 
@@ -266,14 +258,14 @@ async def test_a_skill_from_text_runs_the_scripts_it_is_given():
 
     executor = CallableSkillScriptExecutor(run)
     skill.scripts.append(SkillScript('run.py', uri='/nowhere/run.py', executor=executor))
-    script, _ = await talk(SkillsToolset(skills=[skill]), LOAD, ('adder__run', {}))
+    script = await converse(SkillsToolset(skills=[skill]), LOAD, ('adder__run', {}))
     assert script.results[-1] == ('adder__run', 'success', 'run.py []')
 
 
 async def test_a_tool_has_its_own_time_limit(tmp_path: Path):
     tools = 'tools:\n  nap: {script: nap.py, timeout: 0.2}\n'
     write(tmp_path / 'adder', {'SKILL.md': f'{HEAD}{tools}---\n', 'nap.py': 'import time; time.sleep(60)'})
-    script, _ = await talk(SkillsToolset(directories=[tmp_path]), LOAD, ('adder__nap', {}))
+    script = await converse(SkillsToolset(directories=[tmp_path]), LOAD, ('adder__nap', {}))
     assert script.results[-1][1] == 'failed'
     assert 'did not end within 0.2 s' in script.results[-1][2]
 
@@ -281,12 +273,12 @@ async def test_a_tool_has_its_own_time_limit(tmp_path: Path):
 async def test_a_declared_tool_obeys_the_policy(tmp_path: Path):
     adder(tmp_path, 'manifest')
     denied = SkillsToolset(directories=[tmp_path], script_policy='deny')
-    script, _ = await talk(denied, LOAD, CALLS[0])
+    script = await converse(denied, LOAD, CALLS[0])
     assert script.results[-1][1:] == snapshot(
         ('failed', "The script 'scripts/add.py' of skill 'adder' may not be run here, so carry on without it.")
     )
     stranger = SkillsToolset(registries=[Remote(SkillsDirectory(tmp_path), trusted=False)])
-    script, _ = await talk(stranger, LOAD, CALLS[0])
+    script = await converse(stranger, LOAD, CALLS[0])
     assert script.results[-1][1] == 'failed'
     assert 'scripts from a registry run in a sandbox only' in script.results[-1][2]
 
@@ -309,20 +301,28 @@ async def test_a_declared_tool_asks_a_person_for_the_exact_command(tmp_path: Pat
 # --- In `tools.py` ------------------------------------------------------------------------------------------------
 
 
+async def test_a_function_with_two_names_is_one_tool(tmp_path: Path):
+    write(tmp_path / 'adder', {'SKILL.md': f'{HEAD}---\nCall `add`.', 'tools.py': f'{MODULE}\nplus = add\n'})
+    toolset = SkillsToolset(directories=[tmp_path])
+    script = await converse(toolset, LOAD, *CALLS)
+    assert [name for name in script.tools[-1] if name.startswith('adder__')] == ['adder__add']
+    assert await to_thread.run_sync(lambda: toolset.problems) == []
+
+
 async def test_a_module_is_imported_when_its_skill_is_first_loaded_and_again_when_it_has_changed(tmp_path: Path):
     log = tmp_path / 'log'
     seen = f'with open({str(log)!r}, "a") as log:\n    log.write("x")\n'
     module = f'import pydantic_ai_skills as s\n{seen}@s.tool\ndef one() -> int:\n    return 1\n'
     folder = write(tmp_path / 'skills' / 'adder', {'SKILL.md': f'{HEAD}---\nCall `one`.', 'tools.py': module})
     toolset = SkillsToolset(directories=[tmp_path / 'skills'])
-    await talk(toolset)
+    await converse(toolset)
     assert not log.exists()
-    script, _ = await talk(toolset, LOAD, LOAD)
+    script = await converse(toolset, LOAD, LOAD)
     assert log.read_text() == 'x'
     assert 'tools.py' not in script.results[0][2]
 
     (folder / 'tools.py').write_text(module.replace('def one', 'def number_two'))
-    script, _ = await talk(toolset, LOAD)
+    script = await converse(toolset, LOAD)
     assert script.tools[-1][-1] == 'adder__number_two'
     assert log.read_text() == 'xx'
 
@@ -386,28 +386,28 @@ async def test_a_module_that_cannot_be_imported_is_a_tool_failure_and_a_log_entr
     folder = write(tmp_path / 'adder', {'SKILL.md': f'{HEAD}---\n', 'tools.py': module})
     toolset = SkillsToolset(directories=[tmp_path])
     with caplog.at_level(logging.ERROR):
-        script, _ = await talk(toolset, LOAD)
+        script = await converse(toolset, LOAD)
     assert script.results == [('load_skill', 'failed', f"The tools of skill 'adder' cannot be imported: {last_line}")]
     (record,) = caplog.records
     assert record.exc_info
     assert 'Traceback' in caplog.text
 
     (folder / 'tools.py').write_text(MODULE)
-    script, _ = await talk(toolset, LOAD, CALLS[0])
+    script = await converse(toolset, LOAD, CALLS[0])
     assert script.results[-1] == ('adder__add', 'success', '5\n')
 
 
 async def test_a_resumed_conversation_goes_on_without_a_module_that_is_broken_now(tmp_path: Path):
     toolset = toolset_of(tmp_path, 'module')
-    _, history = await talk(toolset, LOAD)
+    history = (await converse(toolset, LOAD)).saved
     (tmp_path / 'adder/tools.py').write_text('import pydantic_ai_skills, gone')
-    script, _ = await talk(SkillsToolset(directories=[tmp_path]), history=history)
+    script = await converse(SkillsToolset(directories=[tmp_path]), history=history)
     assert 'adder__add' not in script.tools[0]
     (tmp_path / 'adder/tools.py').unlink()
-    script, _ = await talk(SkillsToolset(directories=[tmp_path]), history=history)
+    script = await converse(SkillsToolset(directories=[tmp_path]), history=history)
     assert 'adder__add' not in script.tools[0]
     (tmp_path / 'adder/SKILL.md').unlink()
-    script, _ = await talk(SkillsToolset(directories=[tmp_path]), history=history)
+    script = await converse(SkillsToolset(directories=[tmp_path]), history=history)
     assert script.tools == [[]]
 
 
@@ -415,23 +415,23 @@ async def test_a_module_that_is_broken_now_does_not_take_the_other_tools_along(t
     head = f'{HEAD}{MANIFEST}---\nCall `add`.'
     module = write(tmp_path / 'adder', {'SKILL.md': head, 'scripts/add.py': SCRIPT}) / 'tools.py'
     module.write_text(MODULE.replace('def add', 'def plus'))
-    _, history = await talk(SkillsToolset(directories=[tmp_path]), LOAD)
+    history = (await converse(SkillsToolset(directories=[tmp_path]), LOAD)).saved
     module.write_text('import pydantic_ai_skills, gone')
-    script, _ = await talk(SkillsToolset(directories=[tmp_path]), CALLS[0], history=history)
+    script = await converse(SkillsToolset(directories=[tmp_path]), CALLS[0], history=history)
     assert script.tools[0][4:] == ['adder__add']
     assert script.results[-1] == ('adder__add', 'success', '5\n')
 
 
 async def test_a_module_that_breaks_between_a_request_and_the_call_does_not_end_the_run(tmp_path: Path):
     toolset = toolset_of(tmp_path, 'module')
-    _, history = await talk(toolset, LOAD)
+    history = (await converse(toolset, LOAD)).saved
     calls = [CALLS[2]]
 
     async def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         if not calls:
             return ModelResponse(parts=[TextPart('done')])
         (tmp_path / 'adder/tools.py').write_text('import pydantic_ai_skills, gone')
-        await talk(toolset, LOAD)
+        await converse(toolset, LOAD)
         return ModelResponse(parts=[ToolCallPart(*calls.pop())])
 
     result = await Agent(FunctionModel(respond), toolsets=[toolset]).run('Go.', message_history=history)
@@ -458,7 +458,7 @@ search = make()
 """
     write(tmp_path / 'adder', {'SKILL.md': f'{HEAD}---\n', 'tools.py': module})
     toolset = SkillsToolset(directories=[tmp_path])
-    script, _ = await talk(toolset, LOAD, ('adder__search', {'text': 'found'}))
+    script = await converse(toolset, LOAD, ('adder__search', {'text': 'found'}))
     assert script.results[-1] == ('adder__search', 'success', 'found')
 
 
@@ -466,7 +466,7 @@ search = make()
 async def test_a_module_from_a_stranger_is_not_imported(tmp_path: Path, trusted: bool):
     adder(tmp_path, 'module')
     toolset = SkillsToolset(registries=[Remote(SkillsDirectory(tmp_path), trusted=trusted).prefixed('my-')])
-    script, _ = await talk(toolset, ('load_skill', {'skill_name': 'my-adder'}))
+    script = await converse(toolset, ('load_skill', {'skill_name': 'my-adder'}))
     assert ('my_adder__add' in script.tools[-1]) is trusted
     assert [problem.code for problem in toolset.problems] == ([] if trusted else ['tools-untrusted'])
     assert script.results[0][1] == 'success'
@@ -475,7 +475,7 @@ async def test_a_module_from_a_stranger_is_not_imported(tmp_path: Path, trusted:
 async def test_a_file_called_tools_that_brings_none_is_a_script(tmp_path: Path):
     write(tmp_path / 'adder', {'SKILL.md': f'{HEAD}---\n', 'tools.py': 'print("a script")'})
     run: Call = ('run_skill_script', {'skill_name': 'adder', 'script_name': 'tools.py'})
-    script, _ = await talk(SkillsToolset(directories=[tmp_path]), LOAD, run)
+    script = await converse(SkillsToolset(directories=[tmp_path]), LOAD, run)
     assert script.results[-1] == ('run_skill_script', 'success', 'a script\n')
 
 
@@ -491,12 +491,12 @@ async def test_a_module_that_goes_away_between_two_looks_is_a_tool_failure(tmp_p
     await to_thread.run_sync(look)
     module.unlink()
     module.mkdir()
-    script, _ = await talk(toolset, LOAD)
+    script = await converse(toolset, LOAD)
     assert script.results == snapshot(
         [('load_skill', 'failed', "The tools of skill 'adder' cannot be read: 'tools.py' is not a regular file.")]
     )
     module.rmdir()
-    script, _ = await talk(toolset, LOAD)
+    script = await converse(toolset, LOAD)
     assert (script.results[0][1], script.tools[-1]) == ('success', ['list_skills', 'load_skill'])
 
 
@@ -515,7 +515,7 @@ async def test_a_function_that_wants_to_end_the_program_is_a_tool_failure():
         raise SystemExit('bye')
 
     run: Call = ('run_skill_script', {'skill_name': 'adder', 'script_name': 'stop'})
-    script, _ = await talk(SkillsToolset(skills=[skill]), LOAD, ('adder__leave', {}), run)
+    script = await converse(SkillsToolset(skills=[skill]), LOAD, ('adder__leave', {}), run)
     assert script.results[1:] == snapshot(
         [
             ('adder__leave', 'failed', "The tool 'adder__leave' failed with SystemExit: 3"),
@@ -532,7 +532,7 @@ async def test_a_function_that_takes_too_long_costs_no_retries():
         await sleep_forever()
 
     call: Call = ('adder__wait', {})
-    script, _ = await talk(SkillsToolset(skills=[skill]), LOAD, call, call, call)
+    script = await converse(SkillsToolset(skills=[skill]), LOAD, call, call, call)
     assert script.results[1:] == [('adder__wait', 'failed', 'Timed out after 0.01 seconds.')] * 3
 
 
@@ -566,7 +566,7 @@ async def test_a_tool_whose_name_no_provider_takes_is_left_out():
     skill.tool_plain(name='two words')(lambda: None)
     skill.tool_plain(name='fine')(lambda: None)
     toolset = SkillsToolset(skills=[skill])
-    script, _ = await talk(toolset, ('load_skill', {'skill_name': 'a' * 50}))
+    script = await converse(toolset, ('load_skill', {'skill_name': 'a' * 50}))
     assert script.tools[-1][-1] == f'{"a" * 50}__fine'
     assert [problem.code for problem in toolset.problems] == ['tool-name-too-long', 'tool-invalid']
 
@@ -601,7 +601,7 @@ async def test_a_call_that_asked_for_no_skill_loads_none():
     skill = Skill('adder', 'Adds.', 'Add.')
     skill.tool_plain(name='add')(lambda: None)
     toolset = SkillsToolset(skills=[skill])
-    _, history = await talk(toolset, LOAD)
+    history = (await converse(toolset, LOAD)).saved
     for message in history:
         if isinstance(message, ModelResponse):
             message.parts = [
@@ -610,5 +610,5 @@ async def test_a_call_that_asked_for_no_skill_loads_none():
                 else part
                 for part in message.parts
             ]
-    script, _ = await talk(toolset, history=history)
+    script = await converse(toolset, history=history)
     assert 'adder__add' not in script.tools[0]

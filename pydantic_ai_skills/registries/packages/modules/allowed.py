@@ -1,10 +1,10 @@
-"""Which functions a module lets agents call, and which of their parameters are paths, as its source declares.
+"""Reads from the source of a module which functions agents may call, and which parameters are paths.
 
-Two ways to declare it are read, and nothing is run for either. A name that only agents look at:
+A module declares this in one of two ways, and neither is run. With a name of our own:
 
     __skill_scripts__ = {'mean': {}, 'save': {'write': ['target']}}
 
-and the calls of `allow` that modules of the `pyskills` convention make:
+or with calls of `allow`, the `pyskills` convention:
 
     allow(mean, {save: PosAllowPolicy(0, 'target')})
 """
@@ -16,82 +16,71 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from .source import ModuleSource
-
-__all__ = ('AllowedFunction', 'Declarations', 'read_declarations')
+from .source import AnyFunctionDef, ModuleSource, last_name
 
 DECLARATION = '__skill_scripts__'
-"""The name of a module's declaration: a list of functions, or for each function its paths."""
+"""The name of the declaration: a list of functions, or a mapping of functions to their paths."""
 
 
 Paths = Mapping[str | int, tuple[str, ...] | None]
-"""Parameters that are paths, by name or position, with their folders; `None`: the folders that the developer gives."""
+"""Parameters that are paths, by name or position, with their folders; `None` for the developer's folders."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AllowedFunction:
-    """A function that agents may call."""
+    """A function that agents may call, and its parameters that are paths to read from or write to."""
 
     read: Paths = field(default_factory=dict[str | int, tuple[str, ...] | None])
-    """Parameters that are read from."""
-
     write: Paths = field(default_factory=dict[str | int, tuple[str, ...] | None])
-    """Parameters that are written to."""
-
     unknown_policy: str | None = None
-    """A policy that is not known here, so that the function cannot be called."""
+    """A policy that is not supported, so that the function cannot be called."""
 
 
-@dataclass(kw_only=True)
-class Declarations:
-    """What a module declares."""
-
-    is_declared: bool = False
-    """Whether it declares anything; if so, only what is declared can be called."""
-
-    functions: dict[str, AllowedFunction] = field(default_factory=dict[str, AllowedFunction])
-    """The functions it allows."""
-
-    def get(self, name: str) -> AllowedFunction | None:
-        """How a public function may be called; `None` if it may not."""
-        return self.functions.get(name) if self.is_declared else AllowedFunction()
-
-
-def read_declarations(source: ModuleSource) -> Declarations:
-    """Read what the source of a module declares."""
-    found = Declarations()
+def read_declarations(source: ModuleSource) -> dict[str, AllowedFunction] | None:
+    """Read which functions a module allows; `None` if it declares nothing and so allows every public function."""
+    allowed: dict[str, AllowedFunction] | None = None
     for node in _statements(source.tree.body):
-        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr) else None
-        if isinstance(node, ast.Assign | ast.AnnAssign) and _assigns(node, DECLARATION):
-            found.is_declared = True
-            found.functions.update(_declared(value))
-        elif isinstance(value, ast.Call) and _is_allow(value.func, source):
-            found.is_declared = True
-            found.functions.update(_allowed(value))
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            for decorator in node.decorator_list:
-                if _is_allow(decorator, source):
-                    found.is_declared = True
-                    found.functions[node.name] = AllowedFunction()
-    return found
+        functions = _functions_of(node, source)
+        if functions is not None:
+            allowed = {**(allowed or {}), **dict(functions)}
+    return allowed
+
+
+def _functions_of(node: ast.AST, source: ModuleSource) -> Iterable[tuple[str, AllowedFunction]] | None:
+    """The functions that a statement allows; `None` if it is not a declaration."""
+    match node:
+        case ast.Assign(targets=targets, value=value) if any(map(_is_declaration, targets)):
+            return _declared(value)
+        case ast.AnnAssign(target=target, value=value) if _is_declaration(target):
+            return _declared(value)
+        case (
+            ast.Assign(value=ast.Call() as call)
+            | ast.AnnAssign(value=ast.Call() as call)
+            | ast.Expr(value=ast.Call() as call)
+        ) if _is_allow(call.func, source):
+            return _allowed(call)
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            is_allowed = any(_is_allow(decorator, source) for decorator in node.decorator_list)
+            return [(node.name, AllowedFunction())] if is_allowed else None
+        case _:
+            return None
 
 
 def _statements(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """The statements of a module, with those in `if`, `try` and `with`: what is declared there counts as well."""
+    """The statements of a module, including those in `if`, `try` and `with`."""
     for node in nodes:
         yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.expr):
+        if not isinstance(node, AnyFunctionDef | ast.ClassDef | ast.expr):
             yield from _statements(ast.iter_child_nodes(node))
 
 
 def _is_allow(node: ast.expr, source: ModuleSource) -> bool:
-    name = _last_name(node)
+    name = last_name(node)
     return name is not None and source.imports.get(name, name).rpartition('.')[2] == 'allow'
 
 
-def _assigns(node: ast.Assign | ast.AnnAssign, name: str) -> bool:
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return any(isinstance(target, ast.Name) and target.id == name for target in targets)
+def _is_declaration(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) and target.id == DECLARATION
 
 
 def _declared(node: ast.expr | None) -> Iterator[tuple[str, AllowedFunction]]:
@@ -100,11 +89,9 @@ def _declared(node: ast.expr | None) -> Iterator[tuple[str, AllowedFunction]]:
     except (ValueError, TypeError):
         return
     if isinstance(value, dict):
-        for name, paths in cast('dict[Any, Any]', value).items():
-            yield str(name), _with_paths(paths)
+        yield from ((str(name), _with_paths(paths)) for name, paths in cast('dict[Any, Any]', value).items())
     elif isinstance(value, list | tuple | set):
-        for name in cast('Sequence[Any]', value):
-            yield str(name), AllowedFunction()
+        yield from ((str(name), AllowedFunction()) for name in cast('Sequence[Any]', value))
 
 
 def _with_paths(paths: object) -> AllowedFunction:
@@ -127,10 +114,6 @@ def _folders(names: Any) -> Paths:
     return dict.fromkeys([names] if isinstance(names, str) else map(str, names))
 
 
-def _last_name(node: ast.expr) -> str | None:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
-
-
 def _allowed(call: ast.Call) -> Iterator[tuple[str, AllowedFunction]]:
     policy = next((keyword.value for keyword in call.keywords if keyword.arg == 'allow_policy'), None)
     for item in _flat(call.args):
@@ -138,7 +121,7 @@ def _allowed(call: ast.Call) -> Iterator[tuple[str, AllowedFunction]]:
             yield item.id, _under(policy)
         elif isinstance(item, ast.Dict):
             for key, value in zip(item.keys, item.values, strict=True):
-                # Methods of a class are named in a list, or all of them by `...`: they are not called by agents here.
+                # A list, or `...`, names methods of a class, which agents cannot call.
                 if isinstance(key, ast.Name) and not isinstance(value, ast.List | ast.Tuple | ast.Set | ast.Constant):
                     yield key.id, _under(value)
 
@@ -152,12 +135,12 @@ def _flat(nodes: Sequence[ast.expr]) -> Iterator[ast.expr]:
 
 
 def _under(policy: ast.expr | None) -> AllowedFunction:
-    """What a policy says about a function: which of its parameters are paths."""
+    """The function under a policy, which says which parameters are paths."""
     if policy is None or (isinstance(policy, ast.Constant) and policy.value is None):
         return AllowedFunction()
     function = policy.func if isinstance(policy, ast.Call) else policy
     arguments = _arguments(policy) if isinstance(policy, ast.Call) else {}
-    match _last_name(function):
+    match last_name(function):
         case 'PosAllowPolicy' if arguments is not None:
             way: str | int = arguments.get('kw', arguments.get(1)) or arguments.get('pos', arguments.get(0, 0))
             return AllowedFunction(write={way: None})

@@ -1,44 +1,41 @@
-"""The API of a module as text for a model: signatures, types, what is said about parameters, first docstring lines."""
+"""Renders the API of a module for a model: signatures, types, notes on parameters, first paragraphs of docstrings."""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from .comments import RETURNS, parameter_comments
+from .signatures import parameters_of
+from .source import AnyFunctionDef
 from .symbols import Module, Symbol
 
 if TYPE_CHECKING:
     import griffe
 
-__all__ = ('parameter_descriptions', 'render_api')
+RETURNS = 'return'
+"""Stands for the result of a function. No parameter can have this name."""
 
 MAX_API_CHARS = 40_000
-"""How long the API of one module may be; the rest is named."""
+"""How long the API of one module may be. What exceeds it is only named."""
 
 MAX_DEFAULT_CHARS = 80
 MAX_COMMENT_CHARS = 200
 _INDENT = '    '
-_MARKS = {
-    'positional-only': '',
-    'positional or keyword': '',
-    'variadic positional': '*',
-    'keyword-only': '',
-    'variadic keyword': '**',
-}
+_STARS = {'variadic positional': '*', 'variadic keyword': '**'}
 _QUIET = {'warnings': False}
 
 
-def render_api(module: Module) -> str:
-    """The public symbols of a module and of the modules it offers, as the stub of a Python file."""
-    blocks = [*_blocks(module)]
+def render_api(module: Module, max_chars: int = MAX_API_CHARS) -> str:
+    """Render the public symbols of a module and of the modules it offers, like a stub file."""
+    blocks = list(_blocks(module))
     for inner in module.submodules:
         lines = [f'# {inner.source.name}', *([f'# {inner.source.summary}'] if inner.source.summary else [])]
         blocks += [(inner.source.name, '\n'.join(map(_cut, lines))), *_blocks(inner)]
     text: list[str] = []
     left_out: list[str] = []
-    room = MAX_API_CHARS
+    room = max_chars
     for name, block in blocks:
         if left_out or len(block) > room:
             left_out.append(name)
@@ -76,13 +73,9 @@ def _class(symbol: Symbol, meaning: griffe.Class, name: str) -> Iterator[str]:
 
 
 def _is_inner(member: griffe.Object | griffe.Alias) -> bool:
-    """Whether it is something that `__init__` sets and says nothing about."""
-    return (
-        member.is_attribute
-        and 'class-attribute' not in member.labels
-        and 'property' not in member.labels
-        and not (cast('griffe.Attribute', member).annotation)
-    )
+    """Whether it is an attribute that `__init__` sets without an annotation."""
+    is_set_in_init = member.is_attribute and member.labels.isdisjoint(('class-attribute', 'property'))
+    return is_set_in_init and not cast('griffe.Attribute', member).annotation
 
 
 def _attribute(meaning: griffe.Attribute, name: str) -> str:
@@ -98,61 +91,86 @@ def _function(symbol: Symbol, meaning: griffe.Function, name: str) -> Iterator[s
     for overload in meaning.overloads or ():
         yield '@overload'
         yield from _function(symbol, overload, name)
-    comments = parameter_descriptions(symbol, meaning)
-    for label in ('staticmethod', 'classmethod'):
-        if label in meaning.labels:
-            yield f'@{label}'
-    start = f'{"async " if "async" in meaning.labels else ""}def {name}('
-    parameters = [*_parameters(meaning)]
-    returns = f' -> {meaning.returns}' if meaning.returns is not None else ''
-    told = f'  # {_cut(comments[RETURNS])}' if RETURNS in comments else ''
-    if any(parameter in comments for parameter, _ in parameters):
-        yield start
-        for parameter, text in parameters:
-            yield f'{_INDENT}{text},{f"  # {_cut(comments[parameter])}" if parameter in comments else ""}'
-        yield f'){returns}:{told}'
-    else:
-        yield f'{start}{", ".join(text for _, text in parameters)}){returns}:{told}'
+    yield from (f'@{label}' for label in ('staticmethod', 'classmethod') if label in meaning.labels)
+    notes = {of: f'  # {_cut(text)}' for of, text in parameter_descriptions(symbol, meaning).items()}
+    yield from _signature(meaning, name, notes)
     summary = _summary(meaning)
     yield f'{_INDENT}"""{summary}"""' if summary else f'{_INDENT}...'
 
 
+def _signature(meaning: griffe.Function, name: str, notes: Mapping[str, str]) -> Iterator[str]:
+    """The signature on one line, or on a line for each parameter if there are notes on them."""
+    start = f'{"async " if "async" in meaning.labels else ""}def {name}('
+    returns = f' -> {meaning.returns}' if meaning.returns is not None else ''
+    end = f'){returns}:{notes.get(RETURNS, "")}'
+    parameters = dict(_parameters(meaning))
+    if notes.keys().isdisjoint(parameters):
+        yield f'{start}{", ".join(parameters.values())}{end}'
+    else:
+        yield start
+        yield from (f'{_INDENT}{text},{notes.get(parameter, "")}' for parameter, text in parameters.items())
+        yield end
+
+
 def _parameters(meaning: griffe.Function) -> Iterator[tuple[str, str]]:
-    """The parameters of a function as they are written, with the marks between their kinds."""
+    """The names and texts of the parameters of a function, with `/` and `*` between their kinds."""
     last = ''
     for parameter in meaning.parameters:
-        kind = parameter.kind.value if parameter.kind is not None else 'positional or keyword'
+        kind = parameter.kind.value if parameter.kind is not None else ''
         if last == 'positional-only' and kind != last:
             yield '/', '/'
         if kind == 'keyword-only' and last not in ('keyword-only', 'variadic positional'):
             yield '*', '*'
         last = kind
-        mark = _MARKS[kind]
-        annotation = f': {parameter.annotation}' if parameter.annotation is not None else ''
-        default = ''
-        if parameter.default is not None and not mark:
-            equals = ' = ' if annotation else '='
-            default = f'{equals}{_cut(str(parameter.default), MAX_DEFAULT_CHARS)}'
-        yield parameter.name, f'{mark}{parameter.name}{annotation}{default}'
+        yield parameter.name, _parameter(parameter, _STARS.get(kind, ''))
     if last == 'positional-only':
         yield '/', '/'
+
+
+def _parameter(parameter: griffe.Parameter, stars: str) -> str:
+    text = f'{stars}{parameter.name}'
+    equals = '='
+    if parameter.annotation is not None:
+        text, equals = f'{text}: {parameter.annotation}', ' = '
+    if parameter.default is not None and not stars:
+        text = f'{text}{equals}{_cut(str(parameter.default), MAX_DEFAULT_CHARS)}'
+    return text
 
 
 def parameter_descriptions(symbol: Symbol, meaning: griffe.Function) -> dict[str, str]:
     """What docstring and comments say about each parameter and about the result."""
     described = _described_in_docstring(meaning)
     node = symbol.home.source.functions.get(meaning.lineno or 0)
-    return described | (parameter_comments(node, symbol.home.comments) if node else {})
+    return described | (_described_in_comments(node, symbol.home.source.comments) if node else {})
+
+
+def _described_in_comments(function: AnyFunctionDef, comments: Mapping[int, str]) -> dict[str, str]:
+    """The comment after each parameter that is alone on its line, and the one after the result."""
+    by_line: dict[int, list[str]] = {}
+    for name, line in _last_lines(function.args):
+        by_line.setdefault(line, []).append(name)
+    if function.returns is not None:
+        by_line[function.returns.end_lineno or 0] = [RETURNS]
+    elif by_line.keys() <= {function.lineno}:
+        return {}  # The comment is about the function as a whole.
+    return {names[0]: comments[line] for line, names in by_line.items() if len(names) == 1 and line in comments}
+
+
+def _last_lines(given: ast.arguments) -> Iterator[tuple[str, int]]:
+    """Each parameter with the line it ends on, its default included."""
+    for parameter, _, default in parameters_of(given):
+        last = default or parameter
+        yield parameter.arg, last.end_lineno or last.lineno
 
 
 def _described_in_docstring(meaning: griffe.Function) -> dict[str, str]:
-    import griffe  # it is there: it made `meaning`
+    import griffe  # it made `meaning`, so it is installed
 
     if meaning.docstring is None:
         return {}
     quiet: Any = dict.fromkeys(('google', 'numpy', 'sphinx'), _QUIET)
     described: dict[str, str] = {}
-    # With an end of line, which the styles are told apart by.
+    # The style is recognised by the end of a line.
     docstring = griffe.Docstring(f'{meaning.docstring.value}\n')
     for section in griffe.parse_auto(docstring, method='heuristics', default='google', per_style_options=quiet):
         if section.kind is griffe.DocstringSectionKind.parameters:

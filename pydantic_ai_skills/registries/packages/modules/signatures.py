@@ -1,7 +1,7 @@
-"""What a function takes, as its source tells: enough to show it to a model and to check arguments before any import.
+"""The parameters of a function by its source: enough to show them to a model and to check arguments before an import.
 
-Annotations are looked up in a table of types, never evaluated. What is not in the table is taken for any value, and is
-checked when the function was imported.
+Annotations are looked up in a table of types, never evaluated. A type that is not in the table accepts any value until
+the function is imported.
 """
 
 from __future__ import annotations
@@ -21,13 +21,8 @@ from pydantic_core import to_json
 
 from pydantic_ai_skills.types.functions import FunctionOptions, FunctionSchema
 
-__all__ = ('AnyFunctionDef', 'is_exact', 'parameter_names', 'static_schema', 'takes')
+from .source import AnyFunctionDef, last_name
 
-AnyFunctionDef = ast.FunctionDef | ast.AsyncFunctionDef
-
-_BUILTINS: dict[str, Any] = {
-    kind.__name__: kind for kind in (bool, bytes, dict, float, frozenset, int, list, set, str, tuple)
-}
 _COLLECTIONS = {
     **dict.fromkeys(('Collection', 'Iterable', 'Iterator', 'MutableSequence', 'Sequence', 'Set'), list),
     **dict.fromkeys(('Mapping', 'MutableMapping'), dict),
@@ -41,12 +36,10 @@ _TYPING = {
     **_COLLECTIONS,
 }
 _TYPES: dict[str, Any] = {
+    **{kind.__name__: kind for kind in (bool, bytes, dict, float, frozenset, int, list, set, str, tuple)},
     **{f'{module}.{name}': kind for module in ('typing', 'typing_extensions') for name, kind in _TYPING.items()},
     **{f'collections.abc.{name}': kind for name, kind in _COLLECTIONS.items()},
-    **{
-        f'datetime.{kind.__name__}': kind
-        for kind in (datetime.date, datetime.datetime, datetime.time, datetime.timedelta)
-    },
+    **{f'datetime.{name}': getattr(datetime, name) for name in ('date', 'datetime', 'time', 'timedelta')},
     **{f'pydantic_ai.{home}RunContext': RunContext[Any] for home in ('', 'tools.')},
     'decimal.Decimal': decimal.Decimal,
     'os.PathLike': pathlib.Path,
@@ -54,55 +47,45 @@ _TYPES: dict[str, Any] = {
     'pathlib.PurePath': pathlib.Path,
     'uuid.UUID': uuid.UUID,
 }
-"""The types that are known without importing what a module imports."""
+"""The types that are known without an import of the module."""
 
 _FAITHFUL_DECORATORS = frozenset({'allow', 'cache', 'deprecated', 'llmtool', 'lru_cache', 'validate_call'})
 
-_UNKNOWN_DEFAULT = None
-"""Stands for a default that is no literal, or one that JSON cannot hold."""
-
 
 def parameter_names(function: AnyFunctionDef) -> list[str]:
-    """The names of its parameters that can be given by position."""
+    """The names of the parameters that can be given by position."""
     return [parameter.arg for parameter in (*function.args.posonlyargs, *function.args.args)]
 
 
 def takes(function: AnyFunctionDef, name: str) -> bool:
-    """Whether the function has a parameter of this name, or takes arguments of any name."""
-    given = function.args
-    named = [*given.posonlyargs, *given.args, *given.kwonlyargs, *([given.vararg] if given.vararg else [])]
-    return any(parameter.arg == name for parameter in named) or (given.kwarg is not None and given.kwarg.arg != name)
+    """Whether the function has a parameter of this name, or `**kwargs`, which accept any name but their own."""
+    return any(
+        (parameter.arg == name) != (kind is inspect.Parameter.VAR_KEYWORD)
+        for parameter, kind, _ in parameters_of(function.args)
+    )
 
 
 def is_exact(function: AnyFunctionDef) -> bool:
-    """Whether the function takes what its source says: a decorator may make it take something else."""
+    """Whether no decorator may change what the function takes."""
     names = (node.func if isinstance(node, ast.Call) else node for node in function.decorator_list)
-    last = (name.attr if isinstance(name, ast.Attribute) else getattr(name, 'id', '') for name in names)
-    return all(name in _FAITHFUL_DECORATORS for name in last)
+    return all(last_name(name) in _FAITHFUL_DECORATORS for name in names)
 
 
 def static_schema(
     function: AnyFunctionDef, *, imports: Mapping[str, str], comments: Mapping[str, str], name: str
 ) -> FunctionSchema:
-    """The schema of a function that was not imported.
-
-    Args:
-        function: The function.
-        imports: What the names that its module imports mean.
-        comments: What comments in the source say about its parameters.
-        name: What the function is called.
-    """
+    """Build the schema of a function that was not imported; `comments` describe its parameters."""
     computed: list[str] = []
     parameters: list[inspect.Parameter] = []
-    for parameter, kind, default in _parameters(function.args):
+    for parameter, kind, default in parameters_of(function.args):
         annotation = _resolve(parameter.annotation, imports)
         value: Any = inspect.Parameter.empty
         if default is not None:
             try:
                 value = ast.literal_eval(default)
                 to_json(value)
-            except (ValueError, TypeError):  # computed, or nothing that a schema can show
-                value = _UNKNOWN_DEFAULT
+            except (ValueError, TypeError):  # computed, or not JSON
+                value = None
                 computed.append(parameter.arg)
         parameters.append(inspect.Parameter(parameter.arg, kind, default=value, annotation=annotation))
     schema = FunctionOptions().read_schema(_stand_in(name, parameters, ast.get_docstring(function, clean=False)))
@@ -114,9 +97,8 @@ def static_schema(
     return schema
 
 
-def _parameters(
-    given: ast.arguments,
-) -> Iterator[tuple[ast.arg, Any, ast.expr | None]]:
+def parameters_of(given: ast.arguments) -> Iterator[tuple[ast.arg, Any, ast.expr | None]]:
+    """Each parameter with its kind and default."""
     kinds = inspect.Parameter
     positional = [*given.posonlyargs, *given.args]
     missing: list[ast.expr | None] = [None] * (len(positional) - len(given.defaults))
@@ -144,7 +126,7 @@ def _stand_in(name: str, parameters: list[inspect.Parameter], docstring: str | N
 
 
 def _resolve(node: ast.expr | None, imports: Mapping[str, str]) -> Any:
-    """The type that an annotation means, `Any` if it is not one of those that are known."""
+    """The type of an annotation; `Any` if it is not known."""
     try:
         return Any if node is None else _type_of(node, imports)
     except (KeyError, TypeError, ValueError, SyntaxError, RecursionError):
@@ -158,14 +140,13 @@ def _type_of(node: ast.expr, imports: Mapping[str, str]) -> Any:
         case ast.Constant(value=str(text)):
             return _type_of(ast.parse(text.strip(), mode='eval').body, imports)
         case ast.Name() | ast.Attribute():
-            path = _dotted(node, imports)
-            return _BUILTINS[path] if path in _BUILTINS else _TYPES[path]
+            return _TYPES[_dotted(node, imports)]
         case ast.BinOp(op=ast.BitOr()):
             return Union[_resolve(node.left, imports), _resolve(node.right, imports)]  # noqa: UP007 - of values
         case ast.Subscript():
             return _subscript(_type_of(node.value, imports), node.slice, imports)
         case _:
-            raise TypeError('It is not an annotation that is known.')
+            raise TypeError('The annotation is not known.')
 
 
 def _subscript(kind: Any, node: ast.expr, imports: Mapping[str, str]) -> Any:
@@ -173,25 +154,23 @@ def _subscript(kind: Any, node: ast.expr, imports: Mapping[str, str]) -> Any:
     if kind is Literal:
         return Literal[tuple(ast.literal_eval(item) for item in items)]
     if kind is Annotated:
-        # What stands beside the type may change what is accepted, unless it is only said about it.
-        return _type_of(items[0], imports) if all(map(_is_said, items[1:])) else Any
+        # Other metadata, such as a validator, may change what is accepted.
+        return _type_of(items[0], imports) if all(map(_only_describes, items[1:])) else Any
     if kind == RunContext[Any]:  # two of them need not be the same object
         return kind
-    inner = [... if isinstance(item, ast.Constant) and item.value is ... else _resolve(item, imports) for item in items]
-    return kind[inner[0] if len(inner) == 1 else tuple(inner)]
+    inner = tuple(_inner_type(item, imports) for item in items)
+    return kind[inner[0] if len(inner) == 1 else inner]
 
 
-def _is_said(node: ast.expr) -> bool:
+def _inner_type(node: ast.expr, imports: Mapping[str, str]) -> Any:
+    return ... if isinstance(node, ast.Constant) and node.value is ... else _resolve(node, imports)
+
+
+def _only_describes(node: ast.expr) -> bool:
     name = node.func if isinstance(node, ast.Call) else node
     return isinstance(node, ast.Constant) or (isinstance(name, ast.Name) and name.id in ('Doc', 'Field'))
 
 
 def _dotted(node: ast.Name | ast.Attribute, imports: Mapping[str, str]) -> str:
-    steps: list[str] = []
-    inner: ast.expr = node
-    while isinstance(inner, ast.Attribute):
-        steps.append(inner.attr)
-        inner = inner.value
-    if not isinstance(inner, ast.Name):
-        raise TypeError('It is not a dotted name.')
-    return '.'.join((imports.get(inner.id, inner.id), *reversed(steps)))
+    first, dot, rest = ast.unparse(node).partition('.')
+    return f'{imports.get(first, first)}{dot}{rest}'

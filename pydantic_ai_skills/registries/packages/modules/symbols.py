@@ -1,49 +1,44 @@
-"""The public symbols of a module, followed through its imports to the source that defines them."""
+"""The public symbols of a module, each traced through imports to the source that defines it."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic_ai_skills.exceptions import SkillRegistryError
+from pydantic_ai_skills.registries.packages.code import Code
 
-from .code import Code
-from .comments import comments_by_line
-from .source import ModuleSource, UnusableModule, read_module
+from .source import AnyFunctionDef, ModuleSource, UnusableModule, read_module
 
 if TYPE_CHECKING:
     import griffe
 
-__all__ = ('MissingExtraError', 'Module', 'Symbol')
-
 MAX_STEPS = 8
-"""How many imports are followed from a name to what it means."""
+"""How many imports are followed from a name to its definition."""
 
 
 class MissingExtraError(SkillRegistryError, ImportError):
-    """Something that an extra brings is not installed."""
+    """A library of an extra is not installed."""
 
 
 @dataclass(frozen=True)
 class Symbol:
-    """A public name of a module and what it means."""
+    """A public name of a module and its definition."""
 
     name: str
-    """The name."""
-
     home: Module
     """The module that defines it."""
 
     meaning: griffe.Object
-    """What it is."""
+    """Its definition."""
 
     @property
-    def function(self) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-        """The function it is, if it is one."""
+    def function(self) -> AnyFunctionDef | None:
+        """Its source, if it is a function."""
         return self.home.source.functions.get(self.meaning.lineno or 0) if self.meaning.is_function else None
 
 
@@ -58,11 +53,7 @@ class Module:
 
     @cached_property
     def analyzed(self) -> griffe.Module:
-        """What griffe makes of it.
-
-        Raises:
-            MissingExtraError: griffe is not installed.
-        """
+        """The module as griffe sees it."""
         try:
             import griffe  # an extra
         except ImportError as error:
@@ -71,13 +62,8 @@ class Module:
         return griffe.visit(self.source.name, Path(self.source.file.path), self.source.text)
 
     @cached_property
-    def comments(self) -> dict[int, str]:
-        """Its comments by line."""
-        return comments_by_line(self.source.text)
-
-    @cached_property
     def symbols(self) -> list[Symbol]:
-        """Its public symbols: those in `__all__`, else what it defines itself under a public name."""
+        """Its public symbols: those in `__all__`, or else its own definitions with a public name."""
         return [symbol for name in self.public_names if (symbol := self.find(name)) is not None]
 
     @property
@@ -90,14 +76,14 @@ class Module:
 
     @cached_property
     def public_names(self) -> list[str]:
-        """The names that are meant for others."""
+        """The names it offers to others."""
         if self.analyzed.exports is not None:
             return list(dict.fromkeys(self.exported()))
         members = self.analyzed.members.items()
         return [name for name, member in members if not name.startswith('_') and not member.is_alias]
 
     def exported(self, above: tuple[Module, ...] = ()) -> Iterator[str]:
-        """The names in `__all__`, with those in the `__all__` of other modules that it is made of."""
+        """The names in `__all__`, and in the `__all__` of other modules that it includes."""
         for export in self.analyzed.exports or ():
             if isinstance(export, str):
                 yield export
@@ -108,15 +94,15 @@ class Module:
                 yield from module.exported((self, *above))
 
     def _absolute(self, path: str) -> str:
-        """The dotted path of what a dotted name in the module means."""
+        """The absolute path of a dotted name in the module."""
         first, dot, rest = path.partition('.')
         return f'{self.source.imports.get(first, f"{self.source.name}.{first}")}{dot}{rest}'
 
     def find(self, name: str, steps: int = MAX_STEPS) -> Symbol | None:
-        """What a name of the module means; `None` if its source is not to be found, or it is a module."""
+        """Find the definition of a name; `None` if its source cannot be found, or it is a module."""
         member = self.analyzed.members.get(name)
         if member is not None and not member.is_alias:
-            return Symbol(name, self, member)  # pyright: ignore[reportArgumentType] - it is no alias
+            return Symbol(name, self, member)  # pyright: ignore[reportArgumentType] - it is not an alias
         for path in self._paths(name) if steps else ():
             home, _, inner = path.rpartition('.')
             module = self._module(home)
@@ -133,10 +119,6 @@ class Module:
     def _module(self, name: str) -> Module | None:
         if name not in self._known:
             self._known[name] = None
-            try:
-                file = self.code.find(name)
-                if file is not None:
-                    Module(read_module(name, file), self.code, self._known)
-            except UnusableModule:
-                pass
+            with suppress(UnusableModule):
+                Module(read_module(name, self.code.find(name)), self.code, self._known)
         return self._known[name]

@@ -8,7 +8,11 @@ import pytest
 from inline_snapshot import snapshot
 
 from pydantic_ai_skills import PackageSkillsRegistry
-from pydantic_ai_skills.registries.packages.modules import api
+from pydantic_ai_skills.registries.packages.code import Code, ModuleFile
+from pydantic_ai_skills.registries.packages.modules.api import render_api
+from pydantic_ai_skills.registries.packages.modules.source import read_module
+from pydantic_ai_skills.registries.packages.modules.symbols import Module
+from pydantic_ai_skills.registries.packages.trees import FolderTree
 from tests.registries.packages.sites import Site
 
 
@@ -217,10 +221,11 @@ def f():
 ''')
 
 
-def test_a_long_api_is_cut_and_says_what_is_left_out(place: Site, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(api, 'MAX_API_CHARS', 60)
+def test_a_long_api_is_cut_and_says_what_is_left_out(place: Site):
     text = '\n'.join(f'def function_{number}(): ...' for number in range(5)) + f'\nx = {"y" * 300!r}\n'
-    assert shown(place, text) == snapshot("""\
+    place.install('acme', {'acme.py': text})
+    source = read_module('acme', ModuleFile(FolderTree(str(place.path)), 'acme.py'))
+    assert render_api(Module(source, Code(trees=())), max_chars=60) == snapshot("""\
 def function_0():
     ...
 

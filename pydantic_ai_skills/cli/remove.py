@@ -1,0 +1,37 @@
+"""`remove`: remove the skills of a git repository from the project."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typer import Argument
+
+from pydantic_ai_skills import SkillsProject
+
+from .command import command
+from .output import Failure, Output
+from .sources import local_skills, matching_sources, names_of
+
+
+@command
+def remove(
+    out: Output,
+    source: Annotated[str, Argument(metavar='SOURCE', help='The URL of a source, or the name of its skill.')],
+) -> None:
+    """Remove the skills of a git repository."""
+    project = SkillsProject.find()
+    chosen, *others = matching_sources(project, source)
+    if others:
+        matches = ', '.join(map(str, (chosen, *others)))
+        raise Failure(f'{source!r} is ambiguous: {matches}. Name one with its ref, or as URL (PATH).')
+    names = names_of(local_skills(project, chosen))
+    if source in names and len(names) > 1:
+        raise Failure(
+            f'{source!r} is one of {len(names)} skills of {chosen}: {", ".join(names)}. Remove all of them by the URL, '
+            'or add the others again one by one with --path.'
+        )
+    project.remove(chosen)
+    if out.as_json:
+        out.data({'removed': chosen.fields(), 'skills': names})
+    else:
+        out.line(('removed ', 'green'), (str(chosen), 'bold'), f'  {", ".join(names)}')

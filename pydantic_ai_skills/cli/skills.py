@@ -1,0 +1,116 @@
+"""The skills that a command works with: the options that choose them, and lookups among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from pydantic_ai_skills import (
+    LocalSkillScriptExecutor,
+    PackageSkillsRegistry,
+    SandboxUnavailableError,
+    Skill,
+    SkillError,
+    SkillNotFoundError,
+    SkillProblem,
+    SkillScriptExecutor,
+    SkillsProject,
+    SkillsToolset,
+)
+
+from .output import Failure, place
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenSkills:
+    """The options that choose skills; without any, the skills of the current project."""
+
+    directory: Annotated[
+        list[Path] | None,
+        Option(
+            '--directory',
+            '-d',
+            metavar='DIR',
+            help="Use the skills in this directory instead of the project's. Can be repeated.",
+        ),
+    ] = None
+    standard: Annotated[
+        bool, Option('--standard', help='Use the standard folders of the project and your own, such as .agents/skills.')
+    ] = False
+    packages: Annotated[bool, Option('--packages', help='Add the skills of installed packages.')] = False
+
+    def open(self, **options: Any) -> SkillsToolset[Any]:
+        """A toolset of these skills, with options as for `SkillsProject.toolset`. Nothing is fetched."""
+        named = self.directory or []
+        if named and self.standard:
+            raise Failure('Give either directories or --standard.')
+        for directory in named:
+            if not directory.is_dir():
+                raise Failure(f'There is no directory {str(directory)!r}.')
+        project = SkillsProject.find()
+        registries: list[PackageSkillsRegistry] = []
+        if self.packages:
+            executor = options.get('script_executor') or _sandbox(project)
+            registries.append(PackageSkillsRegistry(packages='all', script_executor=executor))
+        directories = 'standard' if self.standard else named or None
+        return project.toolset(directories=directories, registries=registries, offline=True, **options)
+
+    def look(self) -> SkillsToolset[Any]:
+        """Like `open`, for commands that run nothing and so need no sandbox."""
+        return self.open(script_executor=LocalSkillScriptExecutor())
+
+
+def _sandbox(project: SkillsProject) -> SkillScriptExecutor | None:
+    try:
+        return project.executor(sandbox=True)
+    except SandboxUnavailableError:
+        return None  # the policy then refuses scripts that are not trusted
+
+
+def complete_skill_names(incomplete: str) -> list[tuple[str, str]]:
+    """Complete the name of a skill, for the shell."""
+    try:
+        skills = ChosenSkills().look().skills.values()
+    except (SkillError, Failure, ImportError, OSError):
+        return []
+    return [(skill.name, skill.description) for skill in skills if skill.name.startswith(incomplete)]
+
+
+SkillArgument = Annotated[
+    str, Argument(metavar='NAME', help='The name of a skill.', autocompletion=complete_skill_names)
+]
+
+
+def find_skill(toolset: SkillsToolset[Any], name: str) -> Skill[Any]:
+    """The skill of this name. If it was left out, the failure says why."""
+    try:
+        return toolset.get_skill(name)
+    except SkillNotFoundError as error:
+        about = [
+            problem
+            for problem in toolset.problems
+            if f'/{name}/' in problem.path or repr(name) in problem.message or problem.code == 'source-failed'
+        ]
+        why = [f'{place(problem.path)}: {problem.message}' for problem in about]
+        raise Failure(' '.join((str(error), *why, hint_for(about))).rstrip()) from None
+
+
+def source_of(skill: Skill[Any]) -> str:
+    """Where a skill comes from, as people read it."""
+    source = skill.source
+    if source is None:
+        return place(skill.path) if skill.path else 'Python'
+    if source.distribution is not None:
+        return f'{source.distribution} {source.version}'
+    at = source.ref or (source.commit or '')[:12]
+    return f'{source.url.partition("://")[2] or source.url}{f"@{at}" if at else ""}'
+
+
+def hint_for(problems: Iterable[SkillProblem]) -> str:
+    """The command that solves some of these problems, if there is one."""
+    failed = any(problem.code == 'source-failed' for problem in problems)
+    return 'To fetch what is missing, run: pydantic-ai-skills sync' if failed else ''

@@ -1,0 +1,70 @@
+"""The git sources of the project that a command works with: how they are named, and what they have here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from typer import Argument
+
+from pydantic_ai_skills import ProjectSource, SkillsProject
+from pydantic_ai_skills.types import FoundSkills
+
+from .formats import problems_data
+from .output import Failure, Output
+from .skills import hint_for
+
+SourceArgument = Annotated[
+    list[str] | None, Argument(metavar='SOURCE', help='URLs of sources, or names of their skills; all by default.')
+]
+NO_SOURCES = 'This project has no git sources. Add one with: pydantic-ai-skills add URL'
+
+
+def chosen_sources(project: SkillsProject, names: Iterable[str] | None) -> list[ProjectSource]:
+    """The sources that were named, or all of them."""
+    if not names:
+        return list(project.sources)
+    return list(dict.fromkeys(source for name in names for source in matching_sources(project, name)))
+
+
+def matching_sources(project: SkillsProject, name: str) -> list[ProjectSource]:
+    """The sources with this URL, with or without a ref, or with a skill of this name; fails if there are none."""
+    wanted = name.removesuffix('/').removesuffix('.git')
+    sources = project.sources
+    matches = [source for source in sources if wanted in (source.url.removesuffix('.git'), source.url, str(source))]
+    matches = matches or [source for source in sources if wanted == f'{source.url}@{source.ref}']
+    return matches or _with_skill(project, name)
+
+
+def _with_skill(project: SkillsProject, name: str) -> list[ProjectSource]:
+    local = {source: local_skills(project, source) for source in project.sources}
+    if matches := [source for source, found in local.items() if name in names_of(found)]:
+        return matches
+    problems = [problem for found in local.values() for problem in found.problems if problem.code == 'source-failed']
+    known = ', '.join(map(str, local)) or 'none'
+    why = ' '.join((*(problem.message for problem in problems), hint_for(problems)))
+    raise Failure(f'{name!r} is not a source of this project, nor a skill of one. Its sources: {known}. {why}'.rstrip())
+
+
+def local_skills(project: SkillsProject, source: ProjectSource) -> FoundSkills:
+    """The skills of a source that are on this machine."""
+    project.is_locked(source)  # fails if the lock file cannot be read
+    return source.named(project.registry(source, offline=True)).find()
+
+
+def names_of(found: FoundSkills) -> list[str]:
+    """The names of skills."""
+    return [skill.name for skill in found.skills]
+
+
+def found_data(found: FoundSkills) -> dict[str, Any]:
+    """The skills and problems of a source as JSON."""
+    return {'skills': names_of(found), 'problems': problems_data(found.problems)}
+
+
+def finish(out: Output, results: dict[str, Any]) -> None:
+    """Print the results of all sources as JSON, or say that there are none."""
+    if out.as_json:
+        out.data({'sources': results})
+    elif not results:
+        out.line(NO_SOURCES)

@@ -1,0 +1,58 @@
+"""`sync`: install exactly what the lock file pins."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from typer import Option
+
+from pydantic_ai_skills import ProjectSource, SkillsProject
+from pydantic_ai_skills.types import FoundSkills
+
+from .command import OPERATION_FAILED, SUCCESS, command
+from .output import Output
+from .sources import SourceArgument, chosen_sources, finish, found_data, local_skills, names_of
+
+
+@command
+def sync(
+    out: Output,
+    sources: SourceArgument = None,
+    frozen: Annotated[
+        bool, Option('--frozen', help='Fail if a source is not in the lock file, instead of locking it.')
+    ] = False,
+) -> int:
+    """Install exactly what the lock file pins.
+
+    Run it after a clone and in CI. It needs no network for what is already here. A source that is not in the lock file
+    yet is locked.
+    """
+    project = SkillsProject.find()
+    results: dict[str, Any] = {}
+    failed = False
+    for source in chosen_sources(project, sources):
+        with out.progress(f'Fetching {source}') as working:
+            found = _install(project, source, working.on_git, frozen=frozen)
+        failed |= any(problem.severity == 'error' for problem in found.problems)
+        results[str(source)] = found_data(found)
+        if not out.as_json:
+            out.line((str(source), 'bold'), f': {", ".join(names_of(found)) or "no skills"}')
+            out.problems(found.problems)
+    finish(out, results)
+    return OPERATION_FAILED if failed else SUCCESS
+
+
+def _install(project: SkillsProject, source: ProjectSource, progress: Any, *, frozen: bool) -> FoundSkills:
+    if not frozen and not project.is_locked(source):
+        return project.lock(source, progress=progress).find()
+    local = local_skills(project, source)
+    if not _is_incomplete(local):
+        return local
+    fetched = source.named(project.registry(source, progress=progress)).find()
+    # `fetched` may have the problem that a ref has moved on, which does not matter to what is locked.
+    local = local_skills(project, source)
+    return fetched if _is_incomplete(local) else local
+
+
+def _is_incomplete(found: FoundSkills) -> bool:
+    return any(problem.code in ('source-failed', 'lock-mismatch') for problem in found.problems)

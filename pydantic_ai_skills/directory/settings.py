@@ -1,0 +1,83 @@
+"""The settings of a directory and the limits of a scan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic_ai_skills.filesystem.safe_open import MAX_RESOURCE_BYTES, PATIENCE_S, STALL_NS
+
+if TYPE_CHECKING:
+    from pydantic_ai_skills.execution.base import SkillScriptExecutor
+
+SKILL_FILE = 'SKILL.md'
+
+MAX_SKILL_BYTES = 1024 * 1024
+"""A larger `SKILL.md` is left out."""
+
+MAX_FILES = 1_000
+"""How many files of one skill are offered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanLimits:
+    """How far a scan of a directory and the listing of a skill's files go."""
+
+    scanned_folders: int = 200_000
+    """How many folders are scanned below one directory."""
+
+    scan_depth: int = 32
+    """How deep skills are looked for if `max_depth` is `None`."""
+
+    files: int = MAX_FILES
+    """How many files of one skill are offered."""
+
+    entries: int = 5_000
+    """How many files and folders of one skill are looked at."""
+
+    folders: int = 500
+    """How many folders of one skill are listed."""
+
+    folder_depth: int = 12
+    """How deep below a skill's folder files are looked for."""
+
+    resource_bytes: int = MAX_RESOURCE_BYTES
+    """The size of the largest file that is offered."""
+
+    stall_ns: int = STALL_NS
+    """How long a program that rewrites a good skill may pause halfway."""
+
+    patience_s: float = PATIENCE_S
+    """How long to wait until half-written files are whole."""
+
+    coarse_tick_ns: int = 2_000_000_000
+    """The tick of the clock of a file system that keeps whole seconds only."""
+
+    index_chunk: int = 200
+    """How many folders the disk index keeps in one row; a change rewrites the row."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ScanSettings:
+    """How to scan a directory."""
+
+    path: str
+    """The directory as the developer gave it, for problems."""
+
+    validate: bool = True
+    """Whether to apply the Agent Skills rules beyond a usable name and description."""
+
+    max_depth: int | None
+    """How deep below the directory to look for skills."""
+
+    executor: SkillScriptExecutor | None = None
+    """What runs the scripts."""
+
+    follow_links: bool = False
+    """Whether a skill's folder may be a link."""
+
+    limits: ScanLimits = ScanLimits()
+    """How far the scan goes."""
+
+    whole_files: bool = False
+    """Whether to read each `SKILL.md` to its end and check all of its text, as validation does."""

@@ -1,0 +1,37 @@
+"""Where a fetched or installed skill came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkillProvenance:
+    """Where a skill that was fetched or installed came from, and exactly what it is."""
+
+    kind: str
+    """What kind of source it is, such as `'git'` or `'package'`."""
+
+    url: str
+    """The address of the source. It holds no credentials."""
+
+    ref: str | None = None
+    """The branch, tag or commit that was asked for; `None` for the default branch."""
+
+    commit: str | None = None
+    """The commit that was found."""
+
+    path: str = ''
+    """The skill's folder in the source."""
+
+    content_hash: str | None = None
+    """A hash of the names, modes and bytes of all its files, such as `'sha256:…'`."""
+
+    trusted: bool = False
+    """Whether the developer vouches for the source."""
+
+    distribution: str | None = None
+    """The installed distribution that has it."""
+
+    version: str | None = None
+    """The version of that distribution."""

@@ -1,0 +1,105 @@
+"""The shape of the package: what a newcomer can rely on when looking for a line."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import tomllib
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.tools import RunContext
+from pydantic_ai.usage import RunUsage
+
+import pydantic_ai_skills
+from pydantic_ai_skills import LocalSkillScriptExecutor, SkillsToolset
+
+PACKAGE = Path(pydantic_ai_skills.__file__).parent
+ROOT = PACKAGE.parent
+SKILLS = ROOT / 'examples/skills'
+CALLS: dict[str, dict[str, Any]] = {
+    'load_skill': {'skill_name': 'unit-converter'},
+    'run_skill_script': {
+        'skill_name': 'unit-converter',
+        'script_name': 'convert',
+        'args': {'_': ['26.2', 'mi', 'km']},
+    },
+}
+
+
+def test_at_most_14_entries_stand_at_the_root():
+    modules = [*PACKAGE.glob('*.py'), *(path.parent for path in PACKAGE.glob('*/__init__.py'))]
+    entries = {path.stem for path in modules if not path.name.startswith('__')}
+    assert len(entries) <= 14, sorted(entries)
+
+
+def test_there_are_at_most_10_layers():
+    contract = tomllib.loads((ROOT / 'pyproject.toml').read_text())['tool']['importlinter']['contracts'][0]
+    rooms = [layer for layer in contract['layers'] if '__main__' not in layer]
+    assert len(rooms) <= 10
+
+
+def test_no_file_is_longer_than_400_lines():
+    sizes = {str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in PACKAGE.rglob('*.py')}
+    assert {name: size for name, size in sizes.items() if size > 400} == {}
+
+
+@pytest.mark.parametrize(('step', 'limit'), [('prompt', 15), ('load_skill', 14), ('run_skill_script', 18)])
+def test_a_reader_follows_a_skill_through_few_files(step: str, limit: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delitem(sys.modules, 'dbos', raising=False)  # as in a program without a durable engine
+    files = {file for file, _ in walk(step)}
+    assert len(files) <= limit, sorted(files)
+
+
+def test_nothing_is_opened_between_the_merge_and_the_prompt():
+    calls = walk('prompt')
+    after = calls[calls.index(('catalog/merge.py', 'merge')) :]
+    assert [file for file, _ in after if file.startswith('filesystem')] == []
+
+
+def walk(step: str) -> list[tuple[str, str]]:
+    """The functions of the package that run for a step, as files and names, once everything is imported."""
+    asyncio.run(_take(step, Recorder()))
+    recorder = Recorder()
+    # The threads that are started from now on, and this one.
+    threading.setprofile(recorder)
+    sys.setprofile(recorder)
+    try:
+        asyncio.run(_take(step, recorder))
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return recorder.calls
+
+
+class Recorder:
+    """Notes calls of functions in the package while it is switched on."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+        self.calls: list[tuple[str, str]] = []
+
+    def __call__(self, frame: FrameType, event: str, arg: object) -> None:
+        if self.is_on and event == 'call' and frame.f_code.co_filename.startswith(f'{PACKAGE}/'):
+            file = frame.f_code.co_filename.removeprefix(f'{PACKAGE}/')
+            self.calls.append((file, frame.f_code.co_name))
+
+
+async def _take(step: str, recorder: Recorder) -> None:
+    # Without a control group, as for most users.
+    executor = LocalSkillScriptExecutor(control_group=None)
+    toolset = SkillsToolset[None](directories=[SKILLS], script_executor=executor)
+    ctx = RunContext(deps=None, model=TestModel(), usage=RunUsage(), run_id='walk')
+    if step == 'prompt':
+        recorder.is_on = True
+        await toolset.load()
+        await toolset.get_instructions(ctx)
+    else:
+        tools = await toolset.get_tools(ctx)
+        recorder.is_on = True
+        await toolset.call_tool(step, CALLS[step], ctx, tools[step])
+    recorder.is_on = False
