@@ -12,7 +12,7 @@ from pydantic_ai_skills.parsing.yaml_reader import read_yaml
 from .strategies import NEARLY_SIMPLE, WILD
 
 
-@settings(max_examples=500)
+@settings(max_examples=2000)
 @given(NEARLY_SIMPLE | WILD)
 @example('a: b\n\n')
 @example('a:\n\n  b: c')

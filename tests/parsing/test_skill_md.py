@@ -179,7 +179,7 @@ FIELDS = st.lists(
 ).map('\n'.join)  # fmt: skip
 
 
-@settings(max_examples=200)
+@settings(max_examples=500)
 @given(
     FIELDS | WILD, st.sampled_from(['pdf', 'x', None]), st.sampled_from(['\n', '\r\n']), st.booleans(), st.booleans()
 )
