@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 DOCS_URL = 'https://pydantic-ai-skills.readthedocs.io/en/latest/problems/'
 """The page that explains each problem code, under an anchor of the same name."""
@@ -46,8 +46,7 @@ class SkillProblem:
         return text if text.isprintable() else ''.join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-@dataclass(frozen=True)
-class SkillRule:
+class SkillRule(NamedTuple):
     """A rule that a skill or a source can break, and what to do about it."""
 
     code: str

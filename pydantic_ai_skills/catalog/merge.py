@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from pydantic_ai_skills.exceptions import SkillNotFoundError
 from pydantic_ai_skills.parsing.skill_names import spellings
@@ -44,8 +43,7 @@ class RemoteSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Contents:
+class Contents(NamedTuple):
     """What the sources of one library gave."""
 
     in_python: tuple[Skill[Any], ...] = ()
@@ -58,8 +56,7 @@ class Contents:
     """What each registry had. Of two with the same skill, the earlier one wins."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Catalog:
+class Catalog(NamedTuple):
     """All skills of a toolset at one moment. It is immutable; a reload makes a new one."""
 
     skills: Mapping[str, Skill[Any]]
@@ -76,7 +73,7 @@ class Catalog:
 
     def only(self, names: Collection[str]) -> Catalog:
         """The same catalog with these skills only."""
-        return replace(self, skills=MappingProxyType({name: self.skills[name] for name in names}))
+        return self._replace(skills=MappingProxyType({name: self.skills[name] for name in names}))
 
     def get(self, name: str) -> Skill[Any] | None:
         """The skill of this name, if there is one; other spellings of the name (`GitHub`, `My_Skill`) find it too."""

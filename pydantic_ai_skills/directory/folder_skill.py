@@ -307,7 +307,7 @@ def is_private_file(name: str) -> bool:
     return lower.startswith('.') or lower in KEY_FILE_NAMES or lower.endswith(KEY_FILE_SUFFIXES)
 
 
-def settled(status: os.stat_result, started: int, coarse_tick_ns: int = ScanLimits.coarse_tick_ns) -> FileStamp:
+def settled(status: os.stat_result, started: int, coarse_tick_ns: int = ScanLimits().coarse_tick_ns) -> FileStamp:
     """The stamp of a file, or `NEVER` if the file could change again without changing the stamp.
 
     A file that changes twice within one tick of the file system's clock keeps its times. So a file that changed just

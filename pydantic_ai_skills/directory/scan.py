@@ -30,7 +30,6 @@ from pydantic_ai_skills.types.found_skills import FoundSkills, first_of_each_nam
 from pydantic_ai_skills.types.skill import Skill
 
 from .folder_skill import NEVER, FolderSkill, ScannedFolder, SkillReader, is_skipped_folder, settled
-from .ordinary import read_ordinary_skill
 from .settings import MAX_SKILL_BYTES, SKILL_FILE, ScanSettings
 from .standard import DOT_FOLDERS
 
@@ -192,6 +191,8 @@ class Scan:
         for start in range(0, len(names), BATCH):
             batch = names[start : start + BATCH]
             if self.settings.whole_files:
+                from .ordinary import read_ordinary_skill  # only needed to validate
+
                 glances = [read_ordinary_skill(opened, name, NESTED_FOLDER) for name in batch]
             else:
                 glances = [opened.glance(name, SKILL_FILE, NESTED_FOLDER, HEAD_BYTES) for name in batch]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic_ai_skills.filesystem.safe_open import MAX_RESOURCE_BYTES, PATIENCE_S, STALL_NS
 
@@ -19,8 +18,7 @@ MAX_FILES = 1_000
 """How many files of one skill are offered."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScanLimits:
+class ScanLimits(NamedTuple):
     """How far a scan of a directory and the listing of a skill's files go."""
 
     scanned_folders: int = 200_000
@@ -57,18 +55,17 @@ class ScanLimits:
     """How many folders the disk index keeps in one row; a change rewrites the row."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ScanSettings:
+class ScanSettings(NamedTuple):
     """How to scan a directory."""
 
     path: str
     """The directory as the developer gave it, for problems."""
 
-    validate: bool = True
-    """Whether to apply the Agent Skills rules beyond a usable name and description."""
-
     max_depth: int | None
     """How deep below the directory to look for skills."""
+
+    validate: bool = True
+    """Whether to apply the Agent Skills rules beyond a usable name and description."""
 
     executor: SkillScriptExecutor | None = None
     """What runs the scripts."""

@@ -15,10 +15,9 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_ai_skills.problems import SkillProblem, problem
 from pydantic_ai_skills.types.found_skills import FoundSkills
@@ -29,8 +28,7 @@ MAX_LOOKS = 3
 """How often to look again at a directory in which folders come and go all the time."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WatchTimes:
+class WatchTimes(NamedTuple):
     """How long events are waited for and relied on, in seconds."""
 
     trust: float = 30.0
@@ -160,7 +158,7 @@ class WatchedDirectory:
 class Events:
     """The events of the file system for some folders."""
 
-    def __init__(self, folders: frozenset[str], patience: float = WatchTimes.first_patience) -> None:
+    def __init__(self, folders: frozenset[str], patience: float = WatchTimes().first_patience) -> None:
         from watchfiles import watch  # an optional dependency
 
         self.folders = folders
@@ -183,7 +181,7 @@ class Events:
         if self.since_last_asked(patience) is None:
             raise OSError('no events come')
 
-    def since_last_asked(self, patience: float = WatchTimes.patience) -> set[str] | None:
+    def since_last_asked(self, patience: float = WatchTimes().patience) -> set[str] | None:
         """The paths that have changed since the last call; `None` if events do not arrive within `patience` seconds.
 
         A folder is among them only if it came or went; a file also if it was changed.

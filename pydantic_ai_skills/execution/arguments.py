@@ -20,8 +20,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic_core import from_json
 
@@ -52,8 +51,7 @@ _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9_.-]{0,99}')
 _NEGATIVE_NUMBER = re.compile(r'-(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?', re.ASCII)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ArgumentVector:
+class ArgumentVector(NamedTuple):
     """The arguments and the standard input of a script."""
 
     argv: tuple[str, ...] = ()

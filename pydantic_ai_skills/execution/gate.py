@@ -11,8 +11,7 @@ import inspect
 import json
 import shlex
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from anyio import to_thread
 
@@ -86,8 +85,7 @@ async def needs_approval(
     return decision == 'ask'
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScriptCall:
+class ScriptCall(NamedTuple):
     """A run that somebody may approve."""
 
     skill: str | None
@@ -107,7 +105,7 @@ class ScriptCall:
 
     def metadata(self) -> dict[str, Any]:
         """The call as JSON, for the metadata of a request for approval."""
-        return asdict(self)
+        return self._asdict()
 
 
 async def describe_call(script: SkillScript, args: Any, *, executor: object = None) -> ScriptCall:

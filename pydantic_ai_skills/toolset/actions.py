@@ -13,7 +13,6 @@ from pydantic_ai.tools import RunContext
 
 from pydantic_ai_skills.exceptions import SkillError, SkillResourceLoadError
 from pydantic_ai_skills.execution import ScriptResult
-from pydantic_ai_skills.execution.arguments import as_mapping
 from pydantic_ai_skills.execution.base import SkillScriptStoppedError
 from pydantic_ai_skills.execution.gate import needs_approval
 from pydantic_ai_skills.types.functions import guarded
@@ -191,6 +190,8 @@ async def _run_script(script: SkillScript, ctx: RunContext[Any], args: Any) -> t
 
 def _page_number(args: ScriptArguments) -> int:
     """The page a model asks for; anything else means the first."""
+    from pydantic_ai_skills.execution.arguments import as_mapping  # not needed before the first call
+
     try:
         return int(cast(Any, as_mapping(args))['page'])
     except (ValueError, TypeError, KeyError, OverflowError):

@@ -6,9 +6,8 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from itertools import count
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import anyio.to_thread
 from pydantic_ai.exceptions import UserError
@@ -16,7 +15,6 @@ from pydantic_ai.tools import RunContext
 
 from pydantic_ai_skills.catalog.merge import Catalog, Contents, load_catalog, merge
 from pydantic_ai_skills.directory.directory import SkillsDirectory
-from pydantic_ai_skills.directory.watch import WatchedDirectory
 from pydantic_ai_skills.execution.gate import ScriptPolicy
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.registries.base import SkillRegistry
@@ -24,6 +22,9 @@ from pydantic_ai_skills.types.skill import DepsT, Skill
 
 from .prompt import View, ViewSettings, attachments
 from .recording import about_problem
+
+if TYPE_CHECKING:
+    from pydantic_ai_skills.directory.watch import WatchedDirectory
 
 logger = logging.getLogger('pydantic_ai_skills')
 
@@ -167,13 +168,15 @@ class SkillLibrary(Generic[DepsT]):
         if self._find_directories is not None:
             self.directories, self._find_directories = self._find_directories(), None
         if self._watch and self._watched is None:
+            from pydantic_ai_skills.directory.watch import WatchedDirectory  # only needed to watch
+
             self._watched = [WatchedDirectory(directory) for directory in self.directories]
 
     def _merged(self, catalog: Catalog | None = None) -> Catalog:
         """The catalog with the current skills in Python, or with the current parts."""
         if catalog is None or self._parts:
             return merge(*self._contents_of_parts())
-        return merge(replace(catalog.parts[0], in_python=tuple(self.in_python.values())))
+        return merge(catalog.parts[0]._replace(in_python=tuple(self.in_python.values())))
 
     def _contents_of_parts(self) -> tuple[Contents, ...]:
         return tuple(part.look().catalog.parts[0] for part in self._parts)

@@ -80,8 +80,7 @@ class View:
     """Views of some of the skills, kept for the next run that may see the same ones."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ViewSettings:
+class ViewSettings(NamedTuple):
     """The developer's settings for how skills are shown."""
 
     template: str | None

@@ -21,7 +21,6 @@ from typing_extensions import Unpack
 
 from pydantic_ai_skills.catalog.search import SkillSearch
 from pydantic_ai_skills.directory.directory import SkillsDirectory
-from pydantic_ai_skills.directory.watch import require_watchfiles
 from pydantic_ai_skills.exceptions import SkillError, SkillNotFoundError, SkillToolsError
 from pydantic_ai_skills.execution.gate import check_policy
 from pydantic_ai_skills.problems import SkillProblem
@@ -75,6 +74,8 @@ class SkillsToolset(FunctionToolset[DepsT]):
         super().__init__(id=toolset_id)
         self.auto_reload = given['auto_reload']
         if self.auto_reload == 'watch':
+            from pydantic_ai_skills.directory.watch import require_watchfiles  # only needed to watch
+
             require_watchfiles()
         if given['script_policy'] is not None:
             check_policy(given['script_policy'])

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
 
 import anyio.to_thread
 from pydantic import ValidationError
@@ -26,7 +25,6 @@ from typing_extensions import TypeVar as TypeVarWithDefault
 from typing_extensions import Unpack, deprecated
 
 from pydantic_ai_skills.exceptions import SkillError
-from pydantic_ai_skills.execution.arguments import as_mapping
 
 logger = logging.getLogger('pydantic_ai_skills')
 
@@ -72,8 +70,7 @@ class FunctionSchema(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class FunctionOptions:
+class FunctionOptions(NamedTuple):
     """How a decorated function is offered to the model."""
 
     name: str | None = None
@@ -151,6 +148,8 @@ async def call_function(
     schema: FunctionSchema, ctx: RunContext[Any] | None, args: object, *, what: str, error: type[SkillError]
 ) -> Any:
     """Validate the model's arguments, then call the function with them. Raises `error` if either fails."""
+    from pydantic_ai_skills.execution.arguments import as_mapping  # not needed before the first call
+
     try:
         arguments = schema.validator.validate_python(as_mapping(args))
     except ValidationError as misfit:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -277,7 +276,7 @@ def test_only_so_much_of_a_skill_is_looked_at(tmp_path: Path, beyond: str) -> No
     usual = ScanLimits()
     assert (usual.files, usual.folders, usual.entries) == (1_000, 500, 5_000)
     write_skill(tmp_path / 's', files={f'{letter}/{letter}.md': '' for letter in 'abcdefg'})
-    skill = only_skill(tmp_path, replace(usual, **{beyond: 4}))
+    skill = only_skill(tmp_path, usual._replace(**{beyond: 4}))
     expected = {
         'files': ['a/a.md', 'b/b.md', 'c/c.md', 'd/d.md'],
         'folders': ['a/a.md', 'b/b.md', 'c/c.md'],

@@ -109,6 +109,12 @@ def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
         time.sleep(0.01)
 
 
+def before_other_processes() -> None:
+    """Let this process run before others where its user may ask for it, so that it is not stopped half-way."""
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+
+
 def processes_with(text: str) -> list[int]:
     """Processes that have this text in their command line. One that was killed has none from the moment it ended."""
     found: list[int] = []
@@ -130,22 +136,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[SCOREBOARD] = Scoreboard()
-
-
-@pytest.fixture
-def before_other_processes() -> Iterator[None]:
-    """Run before other processes where this user may ask for it, so that their work does not count in the figures."""
-    normal = os.getpriority(os.PRIO_PROCESS, 0)
-    with suppress(PermissionError):
-        _set_priority(-20)
-    yield
-    _set_priority(normal)
-
-
-def _set_priority(priority: int) -> None:
-    for thread in os.listdir('/proc/self/task'):
-        with suppress(ProcessLookupError):  # it has ended meanwhile
-            os.setpriority(os.PRIO_PROCESS, int(thread), priority)
 
 
 @pytest.fixture

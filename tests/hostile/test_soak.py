@@ -8,16 +8,18 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
+import multiprocessing
 import os
 import random
 import re
 import shutil
-import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
+from multiprocessing.sharedctypes import Synchronized
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +29,11 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from pydantic_ai_skills import SkillsToolset
-from pydantic_ai_skills.filesystem.safe_open import QUIET_NS
 from tests.folders import write
 
-from .conftest import Scoreboard, Stopwatch
+from .conftest import Scoreboard, Stopwatch, before_other_processes
 
+SPAWN = multiprocessing.get_context('spawn')
 SECONDS = float(os.environ.get('HOSTILE_SOAK_SECONDS', '5'))
 SKILLS = [f'skill-{number}' for number in range(12)]
 VERSION = re.compile(r'version (\d+)')
@@ -63,69 +65,58 @@ def rewrite(folder: Path, version: int) -> None:
     (folder / 'references/notes.md').write_text(files['references/notes.md'])
 
 
+def write_again_and_again(root: Path, seed: int, stop: Event, writes: Synchronized[int]) -> None:
+    """Replace and rewrite skills, and let another come and go. A process of its own, as an editor or a download is."""
+    rng, versions = random.Random(seed), itertools.count((seed + 1) * 1_000_000)
+    mine = SKILLS[seed::2]  # two writers of one file would tear it by themselves
+    before_other_processes()
+    while not stop.wait(rng.uniform(0, 0.02)):
+        rng.choice((replace, rewrite))(root / rng.choice(mine), next(versions))
+        guest = root / f'guest-{seed}'
+        if guest.exists():
+            shutil.rmtree(guest)
+        else:
+            write(guest, files_of(guest.name, next(versions)))
+        with writes:
+            writes.value += 1
+
+
 @dataclass
 class Soak:
-    """Writers and readers of a directory, and what they saw."""
+    """Readers of a directory while others write into it, and what they saw."""
 
     root: Path
     versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    stop: threading.Event = field(default_factory=threading.Event)
-    seen: list[tuple[float, str, str]] = field(default_factory=list[tuple[float, str, str]])
-    """What went wrong: when, whether it is an `error` or `torn`, and how it looked."""
-    writes: int = 0
+    errors: list[str] = field(default_factory=list[str])
+    torn: list[str] = field(default_factory=list[str])
+    written: Synchronized[int] = field(default_factory=lambda: SPAWN.Value('l', 0))
     runs: int = 0
-    slow: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
-    """When a writer was kept waiting in the middle of a file, for longer than a file may be left half written."""
 
-    def write(self, pause: float, seed: int) -> None:
-        """Replace and rewrite skills, and let others come and go."""
-        rng = random.Random(seed)
-        # Two writers of one file would tear it by themselves.
-        mine = SKILLS[seed::2]
-        try:
-            while not self.stop.wait(rng.uniform(0, pause)):
-                folder = self.root / rng.choice(mine)
-                started = time.monotonic()
-                rng.choice((replace, rewrite))(folder, next(self.versions))
-                if (ended := time.monotonic()) - started > QUIET_NS / 1e9:
-                    self.slow.append((started, ended))
-                self.writes += 1
-                guest = self.root / f'guest-{seed}'
-                if guest.exists():
-                    shutil.rmtree(guest)
-                else:
-                    write(guest, files_of(guest.name, next(self.versions)))
-        except Exception as error:  # noqa: BLE001 - a writer that fails must fail the test
-            self.note('error', f'writer: {error!r}')
+    @property
+    def writes(self) -> int:
+        return self.written.value
 
     @contextmanager
     def writers(self) -> Generator[None]:
-        threads = [threading.Thread(target=self.write, args=(0.02, seed)) for seed in (0, 1)]
-        for thread in threads:
-            thread.start()
+        stop = SPAWN.Event()
+        writers = [
+            SPAWN.Process(target=write_again_and_again, args=(self.root, seed, stop, self.written)) for seed in (0, 1)
+        ]
+        for writer in writers:
+            writer.start()
         try:
             yield
         finally:
-            self.stop.set()
-            for thread in threads:
-                thread.join()
-
-    def note(self, kind: str, what: str) -> None:
-        self.seen.append((time.monotonic(), kind, what))
-
-    def of_kind(self, wanted: str) -> list[str]:
-        """What went wrong, but for what was read while a writer waited: an empty file is what it had left."""
-        return [
-            what
-            for when, kind, what in self.seen
-            if kind == wanted and not any(began <= when <= ended + 2 for began, ended in self.slow)
-        ]
+            stop.set()
+            for writer in writers:
+                writer.join()
+            self.errors.extend(f'writer: exit code {writer.exitcode}' for writer in writers if writer.exitcode)
 
     def check(self, what: str, text: str, parts: int) -> None:
         """A text of one version has it in all its parts."""
         versions = VERSION.findall(text)
         if len(versions) != parts or len(set(versions)) != 1:
-            self.note('torn', f'{what}: {versions}')
+            self.torn.append(f'{what}: {versions}')
 
     async def read_for(self, seconds: float, agent: Agent[None, str]) -> None:
         """Four readers for some time, and on a busy machine until there were enough writes and runs."""
@@ -143,14 +134,14 @@ class Soak:
         try:
             result = await agent.run('Go')
         except Exception as error:  # noqa: BLE001 - what is counted
-            self.note('error', f'run: {error!r}')
+            self.errors.append(f'run: {error!r}')
             return
         self.runs += 1
         for message in result.all_messages():
             for part in message.parts:
                 if isinstance(part, ToolReturnPart):
                     if part.outcome != 'success':
-                        self.note('error', f'{part.tool_name}: {part.content}')
+                        self.errors.append(f'{part.tool_name}: {part.content}')
                     else:
                         self.check(part.tool_name, str(part.content), 3 if part.tool_name == 'load_skill' else 2)
 
@@ -162,7 +153,7 @@ def make_agent(toolset: SkillsToolset[None], soak: Soak) -> Agent[None, str]:
     def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         for name in SKILLS:
             if f'<name>{name}</name>' not in (info.instructions or ''):
-                soak.note('torn', f'instructions without {name}')
+                soak.torn.append(f'instructions without {name}')
         calls = sum(isinstance(message, ModelResponse) for message in messages)
         if calls == 2:
             return ModelResponse(parts=[TextPart('done')])
@@ -198,7 +189,6 @@ async def converge(soak: Soak, toolset: SkillsToolset[None], agent: Agent[None, 
             return took
 
 
-@pytest.mark.usefixtures('before_other_processes')
 @pytest.mark.skipif(not os.path.exists('/proc/self/fd'), reason='counts descriptors and memory through /proc')
 async def test_34_a_soak_of_writers_and_readers_ends_as_it_began(tmp_path: Path, scoreboard: Scoreboard) -> None:
     soak = Soak(tmp_path)
@@ -221,13 +211,12 @@ async def test_34_a_soak_of_writers_and_readers_ends_as_it_began(tmp_path: Path,
     for _ in watch:
         watch.best = min(watch.best, await converge(soak, toolset, agent))
     new_descriptors = descriptors() - descriptors_before
-    errors, torn = soak.of_kind('error'), soak.of_kind('torn')
     what = f'{SECONDS:.0f} s, {soak.writes:,} writes, {soak.runs:,} runs'
-    scoreboard.record(34, f'{what}: exceptions, torn', f'{len(errors)}, {len(torn)}', '0, 0')
+    scoreboard.record(34, f'{what}: exceptions, torn', f'{len(soak.errors)}, {len(soak.torn)}', '0, 0')
     scoreboard.record(34, 'descriptors, memory more', f'{new_descriptors}, {more:.1f} MB', '0, 5 MB')
     scoreboard.record(34, 'converges in', f'{watch.best * 1000:.0f} ms', '1 s')
-    assert errors == []
-    assert torn == []
+    assert soak.errors == []
+    assert soak.torn == []
     assert soak.writes > SECONDS * 10
     assert soak.runs > SECONDS * 4
     assert new_descriptors <= 0
