@@ -10,6 +10,7 @@ from .exceptions import (
     SkillError,
     SkillNotFoundError,
     SkillRegistryError,
+    SkillRegistryRefusedError,
     SkillResourceLoadError,
     SkillResourceNotFoundError,
     SkillScriptExecutionError,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         ScriptLimits,
         WorkspaceSkillScriptExecutor,
     )
+    from .project.checkout_trust import UserTrust
     from .project.project import ProjectSource, SkillsProject
     from .project.user_skills import (
         create_user_skill,
@@ -87,6 +89,7 @@ __all__ = (
     'SkillRanker',
     'SkillRegistry',
     'SkillRegistryError',
+    'SkillRegistryRefusedError',
     'SkillResource',
     'SkillResourceLoadError',
     'SkillResourceNotFoundError',
@@ -102,6 +105,7 @@ __all__ = (
     'SkillsDirectory',
     'SkillsProject',
     'SkillsToolset',
+    'UserTrust',
     'ValidationReport',
     'WorkspaceSkillScriptExecutor',
     'create_user_skill',
@@ -133,7 +137,7 @@ __getattr__ = import_lazily(
             'ScriptLimits',
             'WorkspaceSkillScriptExecutor',
         ),
-        '.project': ('ProjectSource', 'SkillsProject'),
+        '.project': ('ProjectSource', 'SkillsProject', 'UserTrust'),
         '.project.user_skills': (
             'create_user_skill',
             'disable_user_skill',

@@ -11,6 +11,7 @@ SkillError(Exception)
 ├── SkillToolsError            a `tools.py` that cannot be imported
 ├── SandboxUnavailableError    no sandbox for scripts can be made on this machine
 └── SkillRegistryError         a source of skills that cannot be reached or read
+    └── SkillRegistryRefusedError  a source that does not accept the credential, or wants one
 ```
 
 Outside a tool call they are ordinary exceptions for the developer. Inside one of the toolset's tools they reach the
@@ -24,6 +25,7 @@ __all__ = (
     'SkillError',
     'SkillNotFoundError',
     'SkillRegistryError',
+    'SkillRegistryRefusedError',
     'SkillResourceLoadError',
     'SkillResourceNotFoundError',
     'SkillScriptExecutionError',
@@ -71,3 +73,7 @@ class SandboxUnavailableError(SkillError):
 
 class SkillRegistryError(SkillError):
     """A registry could not deliver its skills."""
+
+
+class SkillRegistryRefusedError(SkillRegistryError):
+    """A source did not accept the credential, or wants one. What it gave before is not offered any more."""

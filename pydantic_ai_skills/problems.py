@@ -39,6 +39,11 @@ class SkillProblem:
         """Where the documentation explains the code."""
         return f'{DOCS_URL}#{self.code}'
 
+    @property
+    def is_source_failure(self) -> bool:
+        """Whether a source could not give its skills."""
+        return self.code in ('source-failed', 'source-refused')
+
     def __str__(self) -> str:
         place = self.path if self.line is None else f'{self.path}:{self.line}'
         text = f'{place}: {self.severity} [{self.code}] {self.message}'
@@ -106,6 +111,9 @@ _ROWS = (
               'Name a directory that holds skills and little else.'),
     SkillRule('source-failed', 'error', 'A source raised an error; skills it gave before are kept.',
               'Fix what the message names; the source is asked again at the next reload.'),
+    SkillRule('source-refused', 'error',
+              'A source did not accept the credential, or wants one; skills it gave before are not offered any more.',
+              'Give a credential that the source accepts; it is asked again at the next reload.'),
     SkillRule('lock-mismatch', 'error', 'A skill, or the commit behind a ref, is not what the lock file says.',
               'Look at what has changed. To accept it, write the lock file again.'),
     SkillRule('project-untrusted', 'error', 'Skills of a project are left out, because its checkout is not trusted.',
@@ -113,6 +121,9 @@ _ROWS = (
     # What an installed package must be.
     SkillRule('package-missing', 'error', 'A package that was named is not installed.',
               'Install the package, or remove it from `packages=`.'),
+    SkillRule('package-ambiguous', 'error',
+              'A package is installed twice, or its metadata name another one, so that it may pose as what it is not.',
+              'Remove what does not belong there, and install the package again.'),
     SkillRule('package-unreadable', 'error', 'The entry points of an installed package cannot be read.',
               'Install the package again.'),
     SkillRule('package-untrusted', 'error',
@@ -120,6 +131,9 @@ _ROWS = (
               'If you trust the package, name it in `trusted=`.'),
     SkillRule('entry-point-invalid', 'error', 'An entry point names neither a module nor skills.',
               'Have the entry point name a module, a `Skill`, a list of them or a function.'),
+    SkillRule('entry-point-unclear', 'error',
+              'An entry point names skills that are known only once its code has run.',
+              'Write the skills with literal names and descriptions, or set `import_to_list=True`.'),
     SkillRule('module-missing', 'error', 'The module of an entry point does not exist, or is built into Python.',
               'Correct the entry point, or install the package again.'),
     SkillRule('module-compiled', 'error', 'The module of an entry point has no source, only compiled code.',
@@ -174,8 +188,12 @@ _ROWS = (
     SkillRule('tool-name-too-long', 'warning',
               'The name of a tool, with that of its skill before it, is longer than 64 characters.',
               'Use a shorter name for the tool or for the skill.'),
-    SkillRule('tools-untrusted', 'warning', 'A `tools.py` comes from a source that is not trusted and is not imported.',
-              'Read the file; if you trust the source, mark it as trusted.'),
+    SkillRule('tools-refused', 'warning',
+              'A `tools.py` is not imported: its source is not trusted, or code of skills may not run here.',
+              'Read the file; if you trust the source, mark it as trusted, or let `script_policy` allow `tools.py`.'),
+    SkillRule('allowed-tools-ignored', 'warning',
+              'A skill that is not trusted lists `allowed-tools`, which therefore approve nothing.',
+              'If you trust the source, mark it as trusted; or delete the line.'),
     # Files of a skill that are not offered.
     SkillRule('file-link', 'warning', 'A file or folder in a skill is a link.', 'Put the file itself into the skill.'),
     SkillRule('file-special', 'warning', 'A file in a skill is not a regular file.',

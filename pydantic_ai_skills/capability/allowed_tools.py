@@ -1,56 +1,84 @@
-"""Approves calls that a loaded skill allows in the `allowed-tools` of its frontmatter."""
+"""Approves calls of the application's tools that a loaded skill allows in the `allowed-tools` of its frontmatter."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from pydantic_ai.messages import ToolCallPart
 
-from pydantic_ai_skills.parsing.skill_names import tool_name
+from pydantic_ai_skills.parsing.characters import HIDDEN
 from pydantic_ai_skills.types.skill import Skill
 
-_ALLOWED = r'(?s)([^()]+)(?:\((.*)\))?'
-_SHELL_SYNTAX = frozenset(';&|<>`$(){}\\\n\r')
-"""Characters that can turn a text into several commands, or into another command than it seems."""
+MAX_TEXT_CHARS = 2_000
+"""A longer text is never approved by a pattern: nobody could say what it does at a glance."""
+
+_ALLOWED = re.compile(r'([^()]+)(?:\((.*)\))?', re.DOTALL)
+_SHELL_SYNTAX = frozenset(';&|<>`$(){}\\*?[]~!#%^\n\r')
+"""Characters that can turn a text into several commands, or into another command or path than it seems."""
 
 
-def is_approved(call: ToolCallPart, skills: Iterable[Skill[Any]], *, run_tool: str) -> bool:
-    """Whether one of the loaded skills is trusted and allows this call.
+def is_approved(call: ToolCallPart, skills: Iterable[Skill[Any]], *, own_tools: Collection[str]) -> bool:
+    """Whether one of the loaded skills is trusted and allows this call of one of the application's tools.
 
-    `Read` allows every call of the tool `Read`, `Bash(git add *)` the calls of `Bash` whose text matches, and
-    `Bash(git:*)` those that start with the word `git`. A skill may name its own tools without its prefix. Calls of
-    `run_skill_script`, which the model knows as `run_tool`, are allowed for scripts of the skill itself only.
+    `Read` allows every call of the tool `Read`. `Bash(git add *)` allows the calls of `Bash` whose only argument is a
+    text that matches, and `Bash(git:*)` those that start with the word `git`. What `*` stands for has no option that
+    the pattern does not name, no `..` and no shell syntax. The code of skills is never allowed: neither their scripts
+    nor their tools, which are the `own_tools` of the toolset.
     """
-    return any(
-        _fits(allowed, call, skill, run_tool) for skill in skills if skill.is_trusted for allowed in skill.allowed_tools
-    )
-
-
-def _fits(allowed: str, call: ToolCallPart, skill: Skill[Any], run_tool: str) -> bool:
-    match = re.fullmatch(_ALLOWED, allowed)
-    if match is None:
+    if call.tool_name in own_tools:
         return False
-    name, pattern = match[1], match[2]
-    args = call.args_as_dict()
-    if call.tool_name == run_tool:
-        # Skills write the name it has here, whatever the model calls it.
-        is_named = name == 'run_skill_script' and args.get('skill_name') == skill.name
-        subject = args.get('script_name')
-    else:
-        is_named = call.tool_name in (name, tool_name(skill.name, name.replace('-', '_')))
-        texts = [value for value in args.values() if isinstance(value, str)]
-        subject = args.get('command', texts[0] if len(texts) == 1 else None)
-    return is_named and (pattern is None or (isinstance(subject, str) and _matches(subject, pattern)))
+    return any(_fits(allowed, call) for skill in skills if skill.is_trusted for allowed in skill.allowed_tools)
+
+
+def _fits(allowed: str, call: ToolCallPart) -> bool:
+    match = _ALLOWED.fullmatch(allowed)
+    if match is None or match[1] != call.tool_name:
+        return False
+    pattern = match[2]
+    if pattern is None:
+        return True
+    # Another argument may change what the text does: the folder, the environment, the method of a request.
+    values = list(call.args_as_dict().values())
+    return len(values) == 1 and isinstance(values[0], str) and _matches(values[0], pattern)
 
 
 def _matches(text: str, pattern: str) -> bool:
     if '*' not in pattern:
         return text == pattern
-    if not _SHELL_SYNTAX.isdisjoint(text):
-        return False
     beginning = pattern.removesuffix(':*')
     if beginning != pattern:
-        return text == beginning or text.startswith(f'{beginning} ')
-    return re.fullmatch('.*'.join(map(re.escape, pattern.split('*'))), text) is not None
+        return (text == beginning or text.startswith(f'{beginning} ')) and _is_harmless(text, beginning)
+    return _is_covered(text, pattern.split('*')) and _is_harmless(text, pattern)
+
+
+def _is_covered(text: str, parts: list[str]) -> bool:
+    """Whether a text consists of these parts with anything between them. Takes linear time, unlike an expression."""
+    first, *middle, last = parts
+    if not text.startswith(first):
+        return False
+    place = len(first)
+    for part in middle:
+        place = text.find(part, place)
+        if place < 0:
+            return False
+        place += len(part)
+    return text.endswith(last) and len(text) - len(last) >= place
+
+
+def _is_harmless(text: str, pattern: str) -> bool:
+    """Whether a text is one plain command that goes no further than its pattern lets one expect."""
+    if len(text) > MAX_TEXT_CHARS or '..' in text or '%2e' in text.lower() or HIDDEN.search(text):
+        return False
+    if not _SHELL_SYNTAX.isdisjoint(text):
+        return False
+    try:
+        words = shlex.split(text)
+    except ValueError:  # a quotation without an end
+        return False
+    # Options can run programs: `git -c core.pager=…`, `find -exec`, `tar --to-command=…`.
+    named = Counter(word for word in pattern.split() if '*' not in word)
+    return Counter(word for word in words if word.startswith('-')) <= named

@@ -27,6 +27,7 @@ from pydantic_ai_skills.exceptions import SkillError
 from pydantic_ai_skills.toolset.history import DEFAULT_ID, is_in
 from pydantic_ai_skills.toolset.library import may_read
 from pydantic_ai_skills.toolset.options import SkillsToolsetOptions, published
+from pydantic_ai_skills.toolset.results import outgoing
 from pydantic_ai_skills.toolset.toolset import SkillsToolset
 from pydantic_ai_skills.types.skill import DepsT, Skill
 
@@ -176,12 +177,12 @@ class SkillsCapability(AbstractCapability[DepsT]):
         self, ctx: RunContext[DepsT], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Load the skills that a person invoked, and tell the model which ones history processing removed."""
-        for skill in self.toolset.loaded_skills(ctx):
+        for skill in await self.toolset.history.loaded(ctx):
             # A skill found since the run began is not among its capabilities.
             is_waiting = skill.name in ctx.capabilities and skill.name not in ctx.active_capability_ids
             if is_waiting and self.toolset.library.is_deferred(skill, ctx):
                 ctx.load_capability(skill.name)
-        note = self.toolset.history.lost(ctx, request_context.messages)
+        note = await self.toolset.history.lost(ctx, request_context.messages)
         if note is not None and not is_in(note, request_context.messages):
             ctx.enqueue(note)
         return request_context
@@ -190,9 +191,14 @@ class SkillsCapability(AbstractCapability[DepsT]):
         self, ctx: RunContext[DepsT], *, requests: DeferredToolRequests
     ) -> DeferredToolResults | None:
         """Approve the calls that a loaded and trusted skill allows."""
-        skills = self.toolset.loaded_skills(ctx)
-        run_tool = self.toolset.history.tool_names(ctx)['run_skill_script']
-        approved = [call for call in requests.approvals if is_approved(call, skills, run_tool=run_tool)]
+        skills = await self.toolset.history.loaded(ctx)
+        # Code of skills is never allowed by skills. The metadata tell a run of it, also one of another toolset.
+        added = self.toolset.tools.keys() - self.toolset.library.settings.tools  # the developer's
+        own = {name for name, tool in ctx.tools.items() if tool.toolset_id == self.toolset.id and name not in added}
+        own |= {
+            call.tool_name for call in requests.approvals if 'digest' in requests.metadata.get(call.tool_call_id, {})
+        }
+        approved = [call for call in requests.approvals if is_approved(call, skills, own_tools=own)]
         if not approved:
             return None
         return DeferredToolResults(
@@ -245,7 +251,7 @@ class SkillsCapability(AbstractCapability[DepsT]):
         deferred = ctx.capabilities.get(name)
         if not isinstance(deferred, OnDemandSkill) or deferred.toolset_id != self.toolset.id:
             deferred = None
-        elif not self.toolset.library.named([name], ctx):
+        elif not await self.toolset.library.existing(self.toolset.library.named([name]), ctx):
             # A capability given to a run replaces the agent's, but pydantic-ai still lists the agent's skills.
             raise ToolFailed(f'The skill {name!r} does not exist in this run.')
         if self.disclosure == 'tools':
@@ -260,8 +266,8 @@ class SkillsCapability(AbstractCapability[DepsT]):
         try:
             if again:
                 # If the other call that loads it fails, so does this one.
-                await self.toolset.actions.render(skill, framed=False)
+                await self.toolset.actions.prepare(skill, framed=False)
             else:
                 self._texts[skill.name] = skill, await self.toolset.actions.load(ctx, skill, framed=False)
         except SkillError as error:
-            raise ToolFailed(str(error)) from error
+            raise ToolFailed(outgoing(str(error))) from error

@@ -20,7 +20,7 @@ from pydantic_ai_skills.toolset.actions import read_and_render
 from pydantic_ai_skills.toolset.history import LOAD_KIND, invoked_skills, messages_of
 from pydantic_ai_skills.toolset.library import check_may_read
 from pydantic_ai_skills.toolset.prompt import fair_length
-from pydantic_ai_skills.toolset.results import one_line, shorten
+from pydantic_ai_skills.toolset.results import one_line, outgoing, shorten
 from pydantic_ai_skills.types.functions import guarded
 from pydantic_ai_skills.types.lookup import closest_first
 from pydantic_ai_skills.types.skill import Skill
@@ -131,7 +131,8 @@ def answer_without_loading(ctx: RunContext[Any], name: str) -> dict[str, str] | 
     capability = ctx.capabilities.get(name)
     if capability is None or capability.defer_loading is not True:
         known = [id for id, other in ctx.capabilities.items() if other.defer_loading is True]
-        raise ToolFailed(f'There is no capability {name!r} to load. {closest_first("skill", name, known)}')
+        told = f'There is no capability {name[:200]!r} to load. {closest_first("skill", name, known)}'
+        raise ToolFailed(outgoing(told))
     if name in ctx.active_capability_ids or _is_loaded_by_another_call(ctx, name):
         return {'message': f'{name!r} is loaded already: its instructions are there and have not changed.'}
     return None

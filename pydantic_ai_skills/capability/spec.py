@@ -60,6 +60,7 @@ class DirectorySpec(TypedDict, total=False):
     max_depth: int | None
     follow_links: bool
     disk_index: bool | str
+    trusted: bool
     script_executor: ExecutorSpec
 
 

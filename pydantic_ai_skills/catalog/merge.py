@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from pydantic_ai_skills.exceptions import SkillNotFoundError
 from pydantic_ai_skills.parsing.skill_names import spellings
-from pydantic_ai_skills.problems import SkillProblem
+from pydantic_ai_skills.problems import SkillProblem, problem
 from pydantic_ai_skills.types.found_skills import FoundSkills, find_or_keep, first_of_each_name
 from pydantic_ai_skills.types.lookup import MAX_NAMES_COMPARED, closest_first
 from pydantic_ai_skills.types.skill import Skill
@@ -143,10 +143,19 @@ def merge(*parts: Contents) -> Catalog:
         part_of.setdefault(skill.name, number)
     return Catalog(
         skills=MappingProxyType(dict(sorted(skills.items()))),
-        problems=(*(problem for found in finds for problem in found.problems), *lost),
+        problems=(*(each for found in finds for each in found.problems), *lost, *_ignored(skills.values())),
         parts=parts,
         part_of=part_of,
     )
+
+
+def _ignored(skills: Iterable[Skill[Any]]) -> Iterator[SkillProblem]:
+    """The wishes of skills that are not trusted."""
+    for skill in skills:
+        if skill.allowed_tools and not skill.is_trusted:
+            named = ', '.join(skill.allowed_tools)
+            message = f'Its allowed-tools ({named}) approve nothing, because its source is not trusted.'
+            yield problem('allowed-tools-ignored', skill.path or skill.uri, message)
 
 
 def _by_priority(parts: Sequence[Contents]) -> Iterator[tuple[int, Skill[Any]]]:

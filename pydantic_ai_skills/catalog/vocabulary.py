@@ -31,7 +31,7 @@ _LEFT_OUT = frozenset(('Mn', 'Mc', 'Me', 'Cs'))
 _MIN_STEM = 3
 _ENDINGS = re.compile(
     # Greek words keep `ys`: analysis, analyses, analyzing, analyzer, analyze, analyst, analytics.
-    r'(?P<stem>[a-z0-9]{3,}?)(?:(?P<ys>ys[ei]s|y[zs]ing|y[zs]er|y[zs]e|yst|ytics)'
+    r'(?P<stem>[a-z0-9]{3,60}?)(?:(?P<ys>ys[ei]s|y[zs]ing|y[zs]er|y[zs]e|yst|ytics)'
     r'|i[zs]ation|i[zs]ing|i[zs]ed|i[zs]er|i[zs]e|ation|ating|ated|ates|ator|ate|ment|ing|ion|ies|ied'
     r'|ous|ers|ors|er|or|es|ed|ly|s|e|y)'
 ).fullmatch

@@ -13,6 +13,7 @@ from pydantic_ai_skills import ProjectSource, SkillsProject
 
 from .command import command
 from .output import Failure, Output, place
+from .skills import find_project
 from .sources import found_data
 
 
@@ -46,7 +47,7 @@ def add(
     They are fetched and written to `pyproject.toml` and `skills.lock`; keep both in git. Adding a repository again
     with another ref changes the ref.
     """
-    project = SkillsProject.find()
+    project = find_project()
     address = _checked(url, path, token_env)
     # Whoever names a folder allows it.
     allowed = [*(allow or ()), *([ExtraProtocol.file] if address.is_local else ())]

@@ -21,6 +21,7 @@ from .run import run
 from .search import search
 from .show import show
 from .sync import sync
+from .trust import trust
 from .validate import validate
 
 app = typer.Typer(
@@ -60,6 +61,7 @@ COMMANDS = {
     'lock': lock,
     'outdated': outdated,
     'remove': remove,
+    'trust': trust,
     'chat': chat,
     'doctor': doctor,
 }

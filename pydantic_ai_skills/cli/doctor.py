@@ -16,6 +16,7 @@ from typing import Literal
 from pydantic_ai_skills import (
     BubblewrapSkillScriptExecutor,
     PackageSkillsRegistry,
+    ProjectSource,
     SandboxUnavailableError,
     SkillError,
     SkillsDirectory,
@@ -24,6 +25,7 @@ from pydantic_ai_skills import (
 
 from .command import command
 from .output import Output, counted, place
+from .skills import find_project, hint_to_trust
 
 State = Literal['ok', 'missing', 'note']
 _STYLES: dict[State, str] = {'ok': 'green', 'missing': 'yellow', 'note': 'cyan'}
@@ -102,7 +104,16 @@ def _programs() -> Iterator[Check]:
 
 def _first_line(command: list[str]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors='replace', timeout=5, check=False)
+        # In the root folder: some programs do what the files of the current one say.
+        done = subprocess.run(
+            command,
+            cwd=os.sep,
+            capture_output=True,
+            text=True,
+            errors='replace',
+            timeout=5,
+            check=False,
+        )
     except (OSError, subprocess.SubprocessError):
         return ''
     return done.stdout.partition('\n')[0]
@@ -135,12 +146,17 @@ def _cache() -> Iterator[Check]:
 
 def _places() -> Iterator[Check]:
     try:
-        project = SkillsProject.find()
+        project = find_project()
     except SkillError as error:
         yield Check('project', 'note', str(error), 'Correct the file.')
         return
     named = 'names its directories' if project.settings.directories is not None else 'uses the default directories'
     yield Check('project', 'ok', f'{project.root}, {named}')
+    if project.is_trusted:
+        yield Check('trust', 'ok', f'{project.checkout} is trusted')
+    else:
+        found = f'nothing of {project.checkout} is run, imported or fetched'
+        yield Check('trust', 'note', found, hint_to_trust(project))
     if not project.directories:
         yield Check('skills', 'missing', 'no directory of skills', 'Create a skill with: pydantic-ai-skills new NAME')
     yield from map(_directory, project.directories)
@@ -150,11 +166,15 @@ def _places() -> Iterator[Check]:
         else:
             yield Check(str(folder.path), 'note', 'your own folder for skills, not created yet')
     yield from _packages(project)
-    for source in project.sources:
-        if project.is_locked(source):
-            yield Check(str(source), 'ok', 'locked')
-        else:
-            yield Check(str(source), 'missing', 'not in the lock file', 'Lock it with: pydantic-ai-skills sync')
+    yield from (_source(project, source) for source in project.sources)
+
+
+def _source(project: SkillsProject, source: ProjectSource) -> Check:
+    if not project.is_trusted:
+        return Check(str(source), 'note', 'not used')
+    if project.is_locked(source):
+        return Check(str(source), 'ok', 'locked')
+    return Check(str(source), 'missing', 'not in the lock file', 'Lock it with: pydantic-ai-skills sync')
 
 
 def _packages(project: SkillsProject) -> Iterator[Check]:

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 from typer import Argument
 
-from pydantic_ai_skills import PackageSkillsRegistry, SkillPackage, SkillProblem, SkillsProject
+from pydantic_ai_skills import PackageSkillsRegistry, SkillPackage, SkillProblem
 
 from .command import command
 from .formats import problems_data, skill_data
 from .output import Output, counted, place
-from .skills import ChosenSkills, hint_for
+from .skills import ChosenSkills, find_project, hint_for
 
 
 @command
@@ -29,7 +29,7 @@ def list_skills(
     """List skills, and say why one is missing."""
     chosen = replace(chosen, directory=[*(paths or ()), *(chosen.directory or ())])
     with out.progress('Looking for skills'):
-        toolset = chosen.look()
+        toolset = chosen.look(out)
         skills = [skill_data(skill) for skill in toolset.skills.values()]
         more = [] if chosen.packages else list(PackageSkillsRegistry().available)
     if out.as_json:
@@ -72,7 +72,7 @@ def _show_problems(out: Output, problems: list[SkillProblem]) -> None:
 def _looked_in(chosen: ChosenSkills) -> str:
     if chosen.standard:
         return 'the standard folders'
-    project = SkillsProject.find()
+    project = find_project()
     folders = chosen.directory or project.directories or [project.root]
     if folders == [Path.cwd()]:
         return 'this folder'

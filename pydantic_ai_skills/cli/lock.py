@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic_ai_skills import GitSkillsRegistry, SkillRegistryError, SkillsProject
+from pydantic_ai_skills import GitSkillsRegistry, SkillRegistryError
 
 from .command import command
 from .output import Output
+from .skills import find_project
 from .sources import SourceArgument, chosen_sources, finish, found_data
 
 
@@ -17,7 +18,7 @@ def lock(out: Output, sources: SourceArgument = None) -> None:
 
     Review the changes it shows before you commit the lock file.
     """
-    project = SkillsProject.find()
+    project = find_project()
     results: dict[str, Any] = {}
     for source in chosen_sources(project, sources):
         before = _locked_skills(project.registry(source))

@@ -8,11 +8,12 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from pydantic_ai_skills import SkillsProject, create_user_skill, normalize_skill_name
+from pydantic_ai_skills import SkillValidationError, create_user_skill, normalize_skill_name
 from pydantic_ai_skills.directory import AGENTS_FOLDER
 
 from .command import command
 from .output import Failure, Output, place
+from .skills import find_project
 
 INSTRUCTIONS = """\
 # {title}
@@ -69,8 +70,17 @@ def new(
     if description is None:
         out.line('Now write its description: the model uses it to choose the skill.')
     out.line(f'Check it with: pydantic-ai-skills validate {place(str(folder))}')
+    if script:
+        _note_trust(out, folder)
     if package is not None:
         out.line('Check that your wheel contains it: build back ends may leave out folders that begin with a dot.')
+
+
+def _note_trust(out: Output, folder: Path) -> None:
+    try:
+        find_project().check_directory(folder)
+    except SkillValidationError as error:
+        out.line(str(error))
 
 
 def _place_for(name: str, package: str | None, directory: Path | None) -> Path:
@@ -79,20 +89,15 @@ def _place_for(name: str, package: str | None, directory: Path | None) -> Path:
         raise Failure(f'{name!r} is not a valid skill name. Use {checked!r}.')
     if package is not None and directory is not None:
         raise Failure('Give either --package or --directory.')
-    folder = (_in_package(package) if package is not None else directory or _usual_directory()) / name
+    folder = (_in_package(package) if package is not None else directory or find_project().new_skills_folder) / name
     if folder.exists() or folder.is_symlink():
         raise Failure(f'{place(str(folder))} already exists.')
     return folder
 
 
-def _usual_directory() -> Path:
-    project = SkillsProject.find()
-    return project.directories[-1] if project.directories else project.root / 'skills'
-
-
 def _in_package(package: str) -> Path:
     """The folder for skills in a package, which is given as a path or by its name in the project."""
-    root = SkillsProject.find().root
+    root = find_project().root
     for folder in (Path(package), root / package.replace('.', '/'), root / 'src' / package.replace('.', '/')):
         if (folder / '__init__.py').is_file():
             return folder / AGENTS_FOLDER

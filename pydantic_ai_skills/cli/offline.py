@@ -18,8 +18,8 @@ HELP = (
     'understands: list · load NAME · read FILE · run SCRIPT ARGUMENTS'
 )
 
-_ENTRY = re.compile(r'<skill><name>(.*?)</name>(?:<description>(.*?)</description>)?')
-_ITEM = re.compile(r'<(resource|script)>\s*<name>(.*?)</name>')
+_ENTRY = re.compile(r'<skill><name>([^<]*+)</name>(?:<description>([^<]*+)</description>)?')
+_ITEM = re.compile(r'<(resource|script)>\s*+<name>([^<]*+)</name>')
 _WORD = re.compile(r'\w{3,}')
 _COMMON = frozenset(
     ('and', 'are', 'can', 'for', 'from', 'how', 'its', 'not', 'the', 'this', 'what', 'when', 'with', 'you')

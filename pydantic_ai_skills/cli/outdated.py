@@ -8,7 +8,8 @@ from pydantic_ai_skills import ProjectSource, SkillRegistryError, SkillsProject
 
 from .command import OPERATION_FAILED, PROBLEMS_FOUND, SUCCESS, command
 from .output import Output
-from .sources import NO_SOURCES, SourceArgument, chosen_sources
+from .skills import find_project
+from .sources import NO_SOURCES, SourceArgument, chosen_sources, local_skills
 
 UP_TO_DATE = 'up to date'
 
@@ -17,9 +18,10 @@ UP_TO_DATE = 'up to date'
 def outdated(out: Output, sources: SourceArgument = None) -> int:
     """Show sources that have changed since they were locked.
 
-    Nothing is fetched. The exit status is 1 if the commit of a source is not the locked one.
+    It asks the servers of a trusted checkout, and fetches nothing. The exit status is 1 if the commit of a source is
+    not the locked one.
     """
-    project = SkillsProject.find()
+    project = find_project()
     rows = [_commits(out, project, source) for source in chosen_sources(project, sources)]
     if out.as_json:
         out.data({'sources': rows})
@@ -39,6 +41,8 @@ def _commits(out: Output, project: SkillsProject, source: ProjectSource) -> dict
         row['locked'] = registry.locked_source().commit
         with out.progress(f'Asking {source}'):
             row['now'] = registry.remote_commit()
+        edited = [found.message for found in local_skills(project, source).problems if found.code == 'lock-mismatch']
+        row['error'] = ' '.join(edited) or None
     except SkillRegistryError as error:
         row['error'] = str(error)
     return row

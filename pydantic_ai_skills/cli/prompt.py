@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import re
 from dataclasses import dataclass, field
 from html import escape
 from typing import Annotated, Any
@@ -15,12 +14,13 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from typer import Argument
 
-from pydantic_ai_skills import SkillsProject, SkillsToolset, estimate_tokens
+from pydantic_ai_skills import Skill, SkillsToolset, estimate_tokens
+from pydantic_ai_skills.types import SkillFiles
 
 from .command import command
 from .formats import content_of
 from .output import Output
-from .skills import ChosenSkills, complete_skill_names, find_skill
+from .skills import ChosenSkills, complete_skill_names, find_project, find_skill
 
 MAX_LOADED = 200
 """With more skills than this, they are not loaded to see what that costs; their instructions are counted instead."""
@@ -51,14 +51,16 @@ def prompt(
 ) -> None:
     """Show exactly what the model is sent, and what it costs.
 
-    That is the instructions and the tools, and with NAME the text of loaded skills. Tokens are estimates, one for
-    every four bytes.
+    That is the instructions and the tools, and with NAME the text of loaded skills, without what a `tools.py` would
+    add: nothing is imported. Tokens are estimates, one for every four bytes.
     """
-    toolset = chosen.look()
+    toolset = chosen.look(out)
     wanted = [find_skill(toolset, name).name for name in names or ()]
     skills = toolset.skills
+    loaded = list(skills) if len(skills) <= MAX_LOADED else wanted
     with out.progress('Loading skills'):
-        seen = asyncio.run(look(toolset, list(skills) if len(skills) <= MAX_LOADED else wanted))
+        not_imported = [name for name in loaded if _hold_back_tools(skills[name])]
+        seen = asyncio.run(look(toolset, loaded))
     costs = [
         {
             'name': name,
@@ -81,10 +83,13 @@ def prompt(
                 'tools': seen.tools,
                 'loaded': {name: seen.loaded[name] for name in wanted},
                 'skills': costs,
+                'not_imported': not_imported,
             }
         )
     else:
         _show(out, seen, wanted, costs, budget)
+        if not_imported:
+            out.line(f'\nWithout the tools in tools.py, which is not imported to be shown: {", ".join(not_imported)}')
 
 
 async def look(toolset: SkillsToolset[Any], names: list[str]) -> Seen:
@@ -109,6 +114,12 @@ async def look(toolset: SkillsToolset[Any], names: list[str]) -> Seen:
     return seen
 
 
+def _hold_back_tools(skill: Skill[Any]) -> bool:
+    """Keep the `tools.py` of a skill from being imported when it is loaded; return whether it has one."""
+    found, skill.files.tools_module = skill.files.tools_module, SkillFiles().tools_module
+    return bool(found)
+
+
 def _show(out: Output, seen: Seen, wanted: list[str], costs: list[dict[str, Any]], budget: int | None) -> None:
     room = f' of {budget:,}' if budget is not None else ''
     tokens = estimate_tokens(seen.instructions)
@@ -130,10 +141,11 @@ def _show(out: Output, seen: Seen, wanted: list[str], costs: list[dict[str, Any]
 
 def _entry(instructions: str, name: str) -> str:
     """What the instructions say about one skill."""
-    match = re.search(rf'<skill><name>{re.escape(escape(name, quote=False))}</name>.*?</skill>', instructions)
-    return match[0] if match else ''
+    beginning, end = f'<skill><name>{escape(name, quote=False)}</name>', '</skill>'
+    _, found, rest = instructions.partition(beginning)
+    return f'{found}{rest.partition(end)[0]}{end}' if found else ''
 
 
 def _budget() -> int | None:
-    said = SkillsProject.find().settings.catalog_budget
+    said = find_project().settings.catalog_budget
     return inspect.signature(SkillsToolset).parameters['catalog_budget'].default if said is None else said

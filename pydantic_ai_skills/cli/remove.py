@@ -6,10 +6,9 @@ from typing import Annotated
 
 from typer import Argument
 
-from pydantic_ai_skills import SkillsProject
-
 from .command import command
 from .output import Failure, Output
+from .skills import find_project
 from .sources import local_skills, matching_sources, names_of
 
 
@@ -19,7 +18,7 @@ def remove(
     source: Annotated[str, Argument(metavar='SOURCE', help='The URL of a source, or the name of its skill.')],
 ) -> None:
     """Remove the skills of a git repository."""
-    project = SkillsProject.find()
+    project = find_project()
     chosen, *others = matching_sources(project, source)
     if others:
         matches = ', '.join(map(str, (chosen, *others)))

@@ -25,12 +25,11 @@ from pydantic_ai_skills import (
     Skill,
     SkillScript,
     SkillScriptExecutionError,
-    SkillsProject,
 )
 
 from .command import PROBLEMS_FOUND, SUCCESS, USAGE_ERROR, command
 from .output import Failure, Output, safe
-from .skills import ChosenSkills, SkillArgument, find_skill
+from .skills import ChosenSkills, SkillArgument, find_project, find_skill
 
 Executor = LocalSkillScriptExecutor | BubblewrapSkillScriptExecutor
 
@@ -72,7 +71,7 @@ def run(
     is said about it, to standard error. The exit status is 0 if it succeeded and 1 if it failed.
     """
     arguments = _arguments(words, arg, args_json, sys.stdin.read() if stdin else None)
-    skill = find_skill(chosen.look(), name)
+    skill = find_skill(chosen.open(script_executor=LocalSkillScriptExecutor()), name)
     executor = _executor(skill, sandbox=sandbox, timeout=timeout, work_root=output)
     watched = Watched(executor, out, dry_run=dry_run)
     outcome = _call(chosen.open(script_executor=watched), out, skill.name, script, arguments, yes=yes)
@@ -87,7 +86,7 @@ def run(
 
 def _executor(skill: Skill[Any], *, sandbox: bool | None, timeout: float | None, work_root: Path | None) -> Executor:
     """The executor an agent of the project would use, changed by the options."""
-    project = SkillsProject.find()
+    project = find_project()
     fetched = skill.source is not None and not skill.source.trusted
     wanted = sandbox if sandbox is not None else project.settings.sandbox
     return project.executor(sandbox=fetched if wanted is None else wanted, timeout=timeout, work_root=work_root)

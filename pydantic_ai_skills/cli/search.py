@@ -23,7 +23,7 @@ def search(
     """Search skills, the best match first."""
     if not query.strip():
         raise Failure('The query is empty.')
-    found = chosen.look().search(query, limit)
+    found = chosen.look(out).search(query, limit)
     if out.as_json:
         out.data({'query': query, 'skills': [skill_data(skill) for skill in found]})
     elif found:

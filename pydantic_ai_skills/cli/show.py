@@ -23,7 +23,7 @@ def show(
     raw: Annotated[bool, Option('--raw', help='Print nothing but the instructions, unchanged.')] = False,
 ) -> None:
     """Show a skill, its source and its files."""
-    toolset = chosen.look()
+    toolset = chosen.look(out)
     skill = find_skill(toolset, name)
     content = skill.content
     if raw:

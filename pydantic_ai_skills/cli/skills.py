@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +21,10 @@ from pydantic_ai_skills import (
     SkillScriptExecutor,
     SkillsProject,
     SkillsToolset,
+    UserTrust,
 )
 
-from .output import Failure, place
+from .output import Failure, Output, place
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +53,7 @@ class ChosenSkills:
         for directory in named:
             if not directory.is_dir():
                 raise Failure(f'There is no directory {str(directory)!r}.')
-        project = SkillsProject.find()
+        project = find_project()
         registries: list[PackageSkillsRegistry] = []
         if self.packages:
             executor = options.get('script_executor') or _sandbox(project)
@@ -59,9 +61,35 @@ class ChosenSkills:
         directories = 'standard' if self.standard else named or None
         return project.toolset(directories=directories, registries=registries, offline=True, **options)
 
-    def look(self) -> SkillsToolset[Any]:
-        """Like `open`, for commands that run nothing and so need no sandbox."""
-        return self.open(script_executor=LocalSkillScriptExecutor())
+    def look(self, out: Output | None = None) -> SkillsToolset[Any]:
+        """Like `open`, for commands that only show something: nothing is run, imported or fetched.
+
+        If the project is not trusted, `out` is told.
+        """
+        if out is not None and not self.directory:
+            note_trust(out, find_project())
+        return self.open(read_only=True, script_executor=LocalSkillScriptExecutor())
+
+
+def find_project(start: str | Path = '.') -> SkillsProject:
+    """The project of a folder. Until the user trusts it, it can only be looked at."""
+    return SkillsProject.find(start, trust=UserTrust())
+
+
+def note_trust(out: Output, project: SkillsProject) -> None:
+    """Say that a project is not trusted, and how to trust it, if there is anything to trust."""
+    if not project.is_trusted and (project.sources or project.directories):
+        out.note(('not trusted: ', 'yellow'), f'nothing of this checkout is run or fetched. {hint_to_trust(project)}')
+
+
+def hint_to_trust(project: SkillsProject) -> str:
+    """How to trust the checkout of a project."""
+    return f'To trust it, run: {trust_command(project)}'
+
+
+def trust_command(project: SkillsProject) -> str:
+    """The command that trusts the checkout of a project."""
+    return f'pydantic-ai-skills trust {shlex.quote(str(project.checkout))}'
 
 
 def _sandbox(project: SkillsProject) -> SkillScriptExecutor | None:
@@ -93,7 +121,10 @@ def find_skill(toolset: SkillsToolset[Any], name: str) -> Skill[Any]:
         about = [
             problem
             for problem in toolset.problems
-            if f'/{name}/' in problem.path or repr(name) in problem.message or problem.code == 'source-failed'
+            if f'/{name}/' in problem.path
+            or repr(name) in problem.message
+            or problem.is_source_failure
+            or problem.code == 'project-untrusted'
         ]
         why = [f'{place(problem.path)}: {problem.message}' for problem in about]
         raise Failure(' '.join((str(error), *why, hint_for(about))).rstrip()) from None
@@ -112,5 +143,8 @@ def source_of(skill: Skill[Any]) -> str:
 
 def hint_for(problems: Iterable[SkillProblem]) -> str:
     """The command that solves some of these problems, if there is one."""
-    failed = any(problem.code == 'source-failed' for problem in problems)
+    about = list(problems)
+    if any(problem.code == 'project-untrusted' for problem in about):
+        return hint_to_trust(find_project())
+    failed = any(problem.is_source_failure for problem in about)
     return 'To fetch what is missing, run: pydantic-ai-skills sync' if failed else ''

@@ -40,7 +40,7 @@ def _with_skill(project: SkillsProject, name: str) -> list[ProjectSource]:
     local = {source: local_skills(project, source) for source in project.sources}
     if matches := [source for source, found in local.items() if name in names_of(found)]:
         return matches
-    problems = [problem for found in local.values() for problem in found.problems if problem.code == 'source-failed']
+    problems = [problem for found in local.values() for problem in found.problems if problem.is_source_failure]
     known = ', '.join(map(str, local)) or 'none'
     why = ' '.join((*(problem.message for problem in problems), hint_for(problems)))
     raise Failure(f'{name!r} is not a source of this project, nor a skill of one. Its sources: {known}. {why}'.rstrip())

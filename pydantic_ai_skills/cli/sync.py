@@ -11,6 +11,7 @@ from pydantic_ai_skills.types import FoundSkills
 
 from .command import OPERATION_FAILED, SUCCESS, command
 from .output import Output
+from .skills import find_project
 from .sources import SourceArgument, chosen_sources, finish, found_data, local_skills, names_of
 
 
@@ -27,7 +28,7 @@ def sync(
     Run it after a clone and in CI. It needs no network for what is already here. A source that is not in the lock file
     yet is locked.
     """
-    project = SkillsProject.find()
+    project = find_project()
     results: dict[str, Any] = {}
     failed = False
     for source in chosen_sources(project, sources):
@@ -55,4 +56,4 @@ def _install(project: SkillsProject, source: ProjectSource, progress: Any, *, fr
 
 
 def _is_incomplete(found: FoundSkills) -> bool:
-    return any(problem.code in ('source-failed', 'lock-mismatch') for problem in found.problems)
+    return any(problem.is_source_failure or problem.code == 'lock-mismatch' for problem in found.problems)

@@ -8,11 +8,12 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from pydantic_ai_skills import SkillProblem, SkillsProject, ValidationReport, fix_problems, validate_skills
+from pydantic_ai_skills import SkillProblem, ValidationReport, fix_problems, validate_skills
 
 from .command import PROBLEMS_FOUND, SUCCESS, command
 from .formats import as_github, as_sarif, problems_data
 from .output import Failure, Output, counted, place
+from .skills import find_project, note_trust
 
 Format = Literal['text', 'json', 'github', 'sarif']
 
@@ -36,7 +37,7 @@ def validate(
     """
     chosen: Format = 'json' if out.as_json else output_format
     out = Output(as_json=chosen != 'text')
-    targets = _targets(paths)
+    targets = _targets(out, paths)
     report, fixed = _check(out, targets, fix=fix)
     # A hook names the files that have changed, whether they belong to skills or not.
     if not (report.skills or report.problems or all(path.is_file() for path in targets)):
@@ -46,14 +47,20 @@ def validate(
     return PROBLEMS_FOUND if bad else SUCCESS
 
 
-def _targets(paths: list[Path] | None) -> list[Path]:
-    targets = paths or SkillsProject.find().directories
+def _targets(out: Output, paths: list[Path] | None) -> list[Path]:
+    targets = paths or _directories(out)
     if not targets:
         raise Failure('No skills found in this folder. Name a directory of skills, or a skill.')
     for path in targets:
         if not path.exists() and not path.is_symlink():
             raise Failure(f'{path} does not exist.')
     return targets
+
+
+def _directories(out: Output) -> list[Path]:
+    project = find_project()
+    note_trust(out, project)
+    return project.directories
 
 
 def _check(out: Output, targets: list[Path], *, fix: bool) -> tuple[ValidationReport, list[SkillProblem]]:

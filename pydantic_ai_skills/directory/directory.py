@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from typing_extensions import Unpack
 
+from pydantic_ai_skills.execution.base import is_sandbox
 from pydantic_ai_skills.filesystem.user_dirs import expand_home
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.types.found_skills import FoundSkills
+from pydantic_ai_skills.types.provenance import SkillProvenance
 from pydantic_ai_skills.types.skill import Skill
 
 from .folder_skill import ScannedFolder
@@ -32,6 +34,7 @@ class DirectoryOptions(TypedDict, total=False):
     validate: bool
     max_depth: int | None
     script_executor: SkillScriptExecutor | None
+    trusted: bool | None
     follow_links: bool
     disk_index: bool | str | Path
 
@@ -58,6 +61,7 @@ class SkillsDirectory:
         validate: bool = True,
         max_depth: int | None = 3,
         script_executor: SkillScriptExecutor | None = None,
+        trusted: bool | None = None,
         follow_links: bool = False,
         disk_index: bool | str | Path = False,
     ) -> None:
@@ -68,6 +72,9 @@ class SkillsDirectory:
             validate: Whether to apply the Agent Skills rules beyond a usable name and description.
             max_depth: How deep below `path` to look for skills; `None` for no limit.
             script_executor: What runs the scripts; a `LocalSkillScriptExecutor` when not given.
+            trusted: Whether you vouch for the skills. If you do not, their `tools.py` is never imported, their scripts
+                run in a sandbox only, and their `allowed-tools` approve nothing. When not given, they are trusted
+                unless `script_executor` is a sandbox.
             follow_links: Whether a skill's folder may be a link. Links inside a skill are never followed.
             disk_index: Whether to keep an index on disk, so that a later process reads only what has changed since:
                 `True` for one in the user's cache folder, or the path of a file.
@@ -82,6 +89,7 @@ class SkillsDirectory:
         self.validate = validate
         self.max_depth = max_depth
         self.script_executor = script_executor
+        self.trusted = not is_sandbox(script_executor) if trusted is None else trusted
         self.follow_links = follow_links
         self.disk_index = disk_index
         self._index: DiskIndex | None = None
@@ -199,6 +207,7 @@ class SkillsDirectory:
             validate=self.validate,
             max_depth=self.max_depth,
             executor=self.script_executor,
+            source=None if self.trusted else SkillProvenance(kind='directory', url=str(self.path)),
             follow_links=self.follow_links,
             limits=self.limits,
         )

@@ -24,6 +24,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from pydantic_ai_skills.exceptions import SkillValidationError
+from pydantic_ai_skills.filesystem.ownership import make_folder, strangers_in
 from pydantic_ai_skills.filesystem.safe_open import FileStamp, stamp
 from pydantic_ai_skills.filesystem.user_dirs import default_cache_dir, expand_home
 from pydantic_ai_skills.parsing.header import SkillHeader, restore_header
@@ -130,6 +131,7 @@ class DiskIndex:
     def _rows(self) -> list[tuple[int, int, bytes, bytes, int]]:
         if self.file is None or not os.path.exists(self.file) or not os.path.getsize(self.file):
             return []
+        _check_owner(self.file)
         with closing(sqlite3.connect(self.file, timeout=WAIT_S)) as database:
             return database.execute(_LOAD, (self._key,)).fetchall()
 
@@ -137,7 +139,8 @@ class DiskIndex:
         if self.file is None:
             raise FileNotFoundError('this user has no home directory: say where the index is, as disk_index=')
         # Created before SQLite opens it, so that only the user can read which skills there are.
-        self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_owner(self.file)
+        make_folder(self.file.parent)
         os.close(os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600))
         return sqlite3.connect(self.file, timeout=WAIT_S, isolation_level=None)
 
@@ -275,6 +278,13 @@ def _other(path: str, folder: ScannedFolder) -> dict[str, Any]:
     if skill is not None:
         kept['skill'] = {'root': skill.root, 'headings': skill.headings, 'header': skill.header}
     return kept
+
+
+def _check_owner(file: Path) -> None:
+    """Refuse an index that others can write: it says what skills are called and what they are for."""
+    strangers = strangers_in(file)
+    if strangers is not None:
+        raise PermissionError(strangers)
 
 
 def _checksum(kept: bytes, stamps: bytes) -> int:

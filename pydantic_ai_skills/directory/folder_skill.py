@@ -18,10 +18,11 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai_skills.filesystem.content import SNIFFED_BYTES, media_type
 from pydantic_ai_skills.filesystem.safe_open import FileStamp, OpenFolder, SkillFolder, reason, stamp
 from pydantic_ai_skills.parsing import decode_body, parse_head
+from pydantic_ai_skills.parsing.characters import HIDDEN
 from pydantic_ai_skills.parsing.header import SkillHeader
 from pydantic_ai_skills.problems import SkillProblem, problem
 from pydantic_ai_skills.types.resource import SkillResource
-from pydantic_ai_skills.types.script import SkillScript
+from pydantic_ai_skills.types.script import ImportedCode, SkillScript, local_executor
 from pydantic_ai_skills.types.skill import Skill, SkillFiles
 
 from .settings import MAX_SKILL_BYTES, ScanLimits, ScanSettings
@@ -82,7 +83,8 @@ class FolderSkill(Skill[Any]):
         # Does not call `Skill.__init__`, which would check each of thousands of headers a second time.
         self.header = header
         self.path = path
-        self.source = self.model_settings = self._given_uri = self._tools = None
+        self.source = reader.settings.source
+        self.model_settings = self.pinned = self._given_uri = self._tools = None
         self._content = ''
         self._headings = headings
         self._files = SkillFiles  # not listed yet
@@ -96,6 +98,7 @@ class FolderSkill(Skill[Any]):
     def content(self) -> str:
         """The instructions, read on first use. The header stays as it was when the directory was scanned."""
         if self._read_header is None:
+            self.check_unchanged()
             header, instructions = self._reader.read(self.path)
             # If another thread was faster, keep what it has given out already.
             if self._read_header is None:
@@ -149,13 +152,15 @@ class SkillReader:
         started = time.time_ns()
         folder, skill_dir, settings = SkillFolder(self.root, path), Path(path), self.settings
         listing = Listing(folder, settings.limits)
-        files = SkillFiles(problems=tuple(listing.problems))
+        executor = settings.executor or local_executor()
+        files = SkillFiles(problems=tuple(listing.problems), executor=executor)
         for file, executable in sorted(listing.files):
+            uri = os.path.join(path, file)
             if file == TOOLS_MODULE and _has_tools(folder):
-                files.tools_module = True
+                files.tools_module = ImportedCode(file, uri=uri, skill_name=name, skill_dir=skill_dir)
             elif _is_script(file, executable):
-                uri = str(skill_dir / file)
-                script = SkillScript(file, uri=uri, skill_name=name, skill_dir=skill_dir, executor=settings.executor)
+                script = SkillScript(file, uri=uri, skill_name=name, skill_dir=skill_dir, executor=executor)
+                script.root = self.root
                 files.scripts.append(script)
             else:
                 files.resources.append(SkillFile(file, folder))
@@ -325,7 +330,7 @@ def settled(status: os.stat_result, started: int, coarse_tick_ns: int = ScanLimi
 
 def _can_be_shown(name: str) -> bool:
     """Whether a model sees the name as it is, and so can ask for it."""
-    return name.isprintable() and name == ' '.join(name.split())
+    return name.isprintable() and name == ' '.join(name.split()) and not HIDDEN.search(name)
 
 
 def _is_script(name: str, executable: bool) -> bool:

@@ -8,6 +8,7 @@ from pydantic_ai_skills.filesystem.safe_open import MAX_RESOURCE_BYTES, PATIENCE
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution.base import SkillScriptExecutor
+    from pydantic_ai_skills.types.provenance import SkillProvenance
 
 SKILL_FILE = 'SKILL.md'
 
@@ -69,6 +70,9 @@ class ScanSettings(NamedTuple):
 
     executor: SkillScriptExecutor | None = None
     """What runs the scripts."""
+
+    source: SkillProvenance | None = None
+    """Where the skills are from, if that is not trusted."""
 
     follow_links: bool = False
     """Whether a skill's folder may be a link."""

@@ -16,6 +16,7 @@ from anyio import to_thread
 
 from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError
 
+from .script_file import refuse_links
 from .work_dir import MAX_READ_BYTES, ScriptFile, read_work_file
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ class CallableSkillScriptExecutor:
         )
 
     async def run(self, script: SkillScript, args: Any = None, ctx: Any = None) -> Any:
+        await to_thread.run_sync(refuse_links, script)
         call = partial(self._func, script=script, args=args, **({'ctx': ctx} if self._takes_ctx else {}))
         result = call() if self._is_async else await to_thread.run_sync(call, abandon_on_cancel=True)
         return await result if inspect.isawaitable(result) else result
@@ -150,15 +152,15 @@ def is_sandbox(executor: object) -> bool:
     return getattr(executor, 'sandboxed', False) is True
 
 
-def with_timeout(executor: SkillScriptExecutor, seconds: float, *, may_extend: bool) -> SkillScriptExecutor:
-    """The executor with another time limit, which exceeds the executor's own limit only with `may_extend`."""
+def with_timeout(executor: SkillScriptExecutor, seconds: float) -> SkillScriptExecutor:
+    """The executor with a time limit that a skill asks for, at most the executor's own."""
     from .limits import ScriptLimits  # only needed for tools with a limit of their own
 
     limits = getattr(executor, 'limits', None)
     if not isinstance(limits, ScriptLimits):
         return _TimeLimited(executor, seconds)
     limited: Any = copy(executor)
-    limited.limits = replace(limits, wall_time=seconds if may_extend else min(seconds, limits.wall_time))
+    limited.limits = replace(limits, wall_time=min(seconds, limits.wall_time))
     return limited
 
 

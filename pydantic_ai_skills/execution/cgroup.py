@@ -1,9 +1,9 @@
-"""Runs the processes of one script in a control group: the kernel caps their number, even for root, and none can leave.
+"""Runs the processes of one script in a control group: the kernel caps their number and memory, and none can leave.
 
-This needs the right to make groups. In version 1 of control groups, the current thread joins the group while it starts
-the script, which is then born in it. In version 2 only whole processes can join, so the script starts as a shell that
-joins and then becomes the script; the kernel may take up to 15 ms for that. Where no group can be made, the number of
-processes is watched.
+This needs the right to make groups. In version 1 of control groups, each limit has a tree of its own, and the current
+thread joins the groups while it starts the script, which is then born in them. In version 2 only whole processes can
+join, so the script starts as a shell that joins and then becomes the script; the kernel may take up to 15 ms for that.
+Where no group can be made, processes and memory are watched.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
+from typing import TextIO
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
@@ -27,44 +28,54 @@ PREFIX = 'pydantic-ai-skills-'
 EMPTY_SECONDS = 0.2
 """How long the processes of a group may take to end after they were killed."""
 
+CONTROLLERS = {'processes': 'pids', 'memory': 'memory'}
+"""What the kernel calls the limits that a group can hold."""
+
+_TRIAL = {'processes': 8, 'memory': 1 << 26}
 _numbers = count(1)
 
 
 class ControlGroup:
-    """A group in `parent` that may have `most_tasks` processes and threads at the same time."""
+    """A group for one run. It holds `limits` by name, each in a group of `parents`, which may be the same.
 
-    def __init__(self, parent: Path, most_tasks: int) -> None:
-        self._parent = parent
-        self._path = parent / f'{PREFIX}{os.getpid()}-{next(_numbers)}'
+    `processes` counts processes and threads, `memory` bytes: of processes, of shared memory and of files in memory.
+    """
+
+    def __init__(self, parents: Mapping[str, Path], limits: Mapping[str, int]) -> None:
+        name = f'{PREFIX}{os.getpid()}-{next(_numbers)}'
+        self._folders = {limit: parents[limit] / name for limit in limits}
         self.prefix: tuple[str, ...] = ()
         """Words to put before a command, so that it joins the group."""
         try:
-            self._path.mkdir()
-            self._limit(most_tasks)
+            for folder in self._distinct():
+                folder.mkdir()
+            for limit, value in limits.items():
+                self._limit(limit, value)
         except OSError as error:
             self.close()
             raise SkillScriptExecutionError(f'No control group could be made for a script: {error}.') from error
-        self._threads_join = (self._path / 'tasks').exists()  # in version 1 only
-        if not self._threads_join:
-            self.prefix = '/bin/sh', '-c', 'echo 0 >"$0" && exec "$@"', str(self._path / 'cgroup.procs')
+        self._threads_join = [folder for folder in self._distinct() if (folder / 'tasks').exists()]  # in version 1 only
+        for folder in self._distinct():
+            if folder not in self._threads_join:
+                self.prefix += '/bin/sh', '-c', 'echo 0 >"$0" && exec "$@"', str(folder / 'cgroup.procs')
 
     @contextmanager
     def entered(self) -> Generator[None]:
         """What the current thread starts in this context is born in the group, if threads can join it."""
-        if not self._threads_join:
-            yield
-            return
-        _write(self._path / 'tasks', 0)
-        try:
-            yield
-        finally:
-            _write(self._parent / 'tasks', 0)
+        with ExitStack() as opened:
+            # All are opened first, so that a thread that has joined can leave even if no more files can be opened.
+            ways = [(_open(opened, folder), _open(opened, folder.parent)) for folder in self._threads_join]
+            with ExitStack() as leaving:
+                for way_in, way_out in ways:
+                    leaving.callback(_join, way_out)
+                    _join(way_in)
+                yield
 
     def kill(self) -> None:
         """Kill all processes in it, and wait until they have ended."""
         deadline = time.monotonic() + EMPTY_SECONDS
-        with suppress(OSError):
-            self._limit(0)  # no new processes while others are being killed
+        with suppress(OSError, KeyError):
+            self._limit('processes', 0)  # no new processes while others are being killed
         while (pids := self._pids()) and time.monotonic() < deadline:
             for pid in pids:
                 with suppress(ProcessLookupError):
@@ -74,33 +85,65 @@ class ControlGroup:
     def close(self) -> None:
         """Kill what is left, and remove the group."""
         self.kill()
-        with suppress(OSError):  # something in it cannot be killed; a later process removes the group
-            self._path.rmdir()
+        for folder in self._distinct():
+            with suppress(OSError):  # something in it cannot be killed; a later process removes the group
+                folder.rmdir()
 
-    def _limit(self, most_tasks: int) -> None:
-        _write(self._path / 'pids.max', most_tasks)
+    def ran_out_of_memory(self) -> bool:
+        """Whether the kernel has killed a process because the group had no memory left."""
+        folder = self._folders.get('memory')
+        for name in ('memory.events', 'memory.oom_control') if folder else ():  # in version 2 and in version 1
+            with suppress(OSError):
+                words = Path(folder or '', name).read_text().split()
+                return int(dict(zip(words[::2], words[1::2], strict=False)).get('oom_kill', 0)) > 0
+        return False
 
-    def _pids(self) -> list[int]:
-        try:
-            words = (self._path / 'cgroup.procs').read_text().split()
-        except OSError:
-            return []
+    def _distinct(self) -> list[Path]:
+        return list(dict.fromkeys(self._folders.values()))
+
+    def _limit(self, limit: str, value: int) -> None:
+        folder = self._folders[limit]
+        if limit == 'processes':
+            _write(folder / 'pids.max', value)
+        elif (folder / 'memory.limit_in_bytes').exists():
+            _write(folder / 'memory.limit_in_bytes', value)
+            with suppress(FileNotFoundError):  # swapping is not counted everywhere
+                _write(folder / 'memory.memsw.limit_in_bytes', value)
+        else:
+            _write(folder / 'memory.max', value)
+            with suppress(FileNotFoundError):
+                _write(folder / 'memory.swap.max', 0)
+
+    def _pids(self) -> set[int]:
+        found: set[int] = set()
+        for folder in self._distinct():
+            with suppress(OSError):
+                found.update(map(int, (folder / 'cgroup.procs').read_text().split()))
         # Never this process, should a thread not have left; nor one outside our namespace, which reads as 0.
-        return [pid for pid in map(int, words) if pid not in (0, os.getpid())]
+        return found - {0, os.getpid()}
 
 
 @lru_cache(maxsize=1)
-def control_groups() -> Path | None:
-    """The group in which this process can make others, found once by trying; `None` if it cannot."""
-    parent = find_parent()
-    return parent if parent is not None and can_make_groups(parent) else None
+def control_groups() -> Mapping[str, Path]:
+    """The groups in which this process can make others, for each limit they can hold, found once by trying."""
+    return {limit: parent for limit, parent in find_parents().items() if can_make_groups({limit: parent})}
 
 
-def can_make_groups(parent: Path) -> bool:
-    """Whether a process can be started in a group that is made in this one."""
-    _sweep(parent)
+def groups_in(parent: Path) -> Mapping[str, Path]:
+    """The limits that groups made in this one can hold, with the group itself."""
+    with suppress(OSError):
+        counted = (parent / 'cgroup.subtree_control').read_text().split()  # in version 2 only
+        return {limit: parent for limit, controller in CONTROLLERS.items() if controller in counted}
+    counts_memory = (parent / 'memory.limit_in_bytes').exists()
+    return {'memory': parent} if counts_memory else {'processes': parent}
+
+
+def can_make_groups(parents: Mapping[str, Path]) -> bool:
+    """Whether a process can be started in a group that is made in these."""
+    for parent in parents.values():
+        _sweep(parent)
     try:
-        group = ControlGroup(parent, 8)
+        group = ControlGroup(parents, {limit: _TRIAL[limit] for limit in parents})
     except SkillScriptExecutionError:
         return False
     try:
@@ -114,34 +157,38 @@ def can_make_groups(parent: Path) -> bool:
     return True
 
 
-def find_parent(
+def find_parents(
     memberships: Path = Path('/proc/self/cgroup'), mounts: Path = Path('/proc/self/mountinfo')
-) -> Path | None:
-    """The folder of the group in which groups for runs may be made, in version 1 or else in version 2."""
+) -> dict[str, Path]:
+    """The folder of the group in which groups may be made, for each limit, in version 1 or else in version 2."""
     if sys.platform != 'linux':
-        return None
+        return {}
     try:
         groups = [line.split(':', 2) for line in memberships.read_text().splitlines()]
         lines = [line.split() for line in mounts.read_text().splitlines()]
     except OSError:
-        return None
-    return _version_1(groups, lines) or _version_2(groups, lines)
+        return {}
+    found = {limit: folder for limit in CONTROLLERS if (folder := _version_1(limit, groups, lines))}
+    return found or _version_2(groups, lines)
 
 
-def _version_1(groups: Sequence[Sequence[str]], mounts: Sequence[Sequence[str]]) -> Path | None:
-    """The group of this process in the hierarchy that counts tasks."""
-    counting = [group for group in groups if 'pids' in group[1].split(',')]
-    return next(_folders(counting, [words for words in mounts if 'pids' in words[-1].split(',')], 'cgroup'), None)
+def _version_1(limit: str, groups: Sequence[Sequence[str]], mounts: Sequence[Sequence[str]]) -> Path | None:
+    """The group of this process in the hierarchy that counts towards this limit."""
+    controller = CONTROLLERS[limit]
+    counting = [group for group in groups if controller in group[1].split(',')]
+    return next(_folders(counting, [words for words in mounts if controller in words[-1].split(',')], 'cgroup'), None)
 
 
-def _version_2(groups: Sequence[Sequence[str]], mounts: Sequence[Sequence[str]]) -> Path | None:
-    """The nearest group around this process that counts the tasks of the groups in it."""
+def _version_2(groups: Sequence[Sequence[str]], mounts: Sequence[Sequence[str]]) -> dict[str, Path]:
+    """The nearest group around this process whose groups can hold all limits, or else one of them."""
     own = _folders([group for group in groups if not group[1]], mounts, 'cgroup2')
-    for folder in (outer for group in own for outer in (group, *group.parents)):
-        with suppress(OSError):
-            if 'pids' in (folder / 'cgroup.subtree_control').read_text().split():
-                return folder
-    return None
+    found = [groups_in(outer) for group in own for outer in (group, *group.parents) if _is_group(outer)]
+    nearest: Mapping[str, Path] = max(found, key=len) if found else {}
+    return dict(nearest)
+
+
+def _is_group(folder: Path) -> bool:
+    return (folder / 'cgroup.subtree_control').exists()
 
 
 def _folders(groups: Sequence[Sequence[str]], mounts: Sequence[Sequence[str]], kind: str) -> Iterator[Path]:
@@ -155,6 +202,16 @@ def _write(file: Path, value: int) -> None:
     # Opened without creating it: a file that is missing is a feature that the kernel does not offer.
     with open(file, 'r+') as opened:
         opened.write(str(value))
+
+
+def _open(stack: ExitStack, folder: Path) -> TextIO:
+    return stack.enter_context(open(folder / 'tasks', 'r+'))
+
+
+def _join(tasks: TextIO) -> None:
+    """Move the current thread into a group."""
+    tasks.write('0')
+    tasks.flush()
 
 
 def _sweep(parent: Path) -> None:

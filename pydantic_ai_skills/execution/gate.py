@@ -1,7 +1,9 @@
-"""Decides whether a script runs, and describes a call for the person who approves it.
+"""Decides whether code of a skill runs, and describes a call for the person who approves it.
 
-The decision comes from the `script_policy` setting or, without one, from the rule for scripts of registries. What is
-approved is the exact command and the files behind it: a digest changes with any of them.
+There is one decision for every way to run code: scripts on disk, declared tools, `tools.py`, and functions and skills
+of packages. It comes from the excluded tools, from whose the skill is and where its code would run, and from the
+`script_policy` setting. What is approved is the exact command and the files behind it: a digest changes with any of
+them.
 """
 
 from __future__ import annotations
@@ -32,57 +34,72 @@ ScriptPolicy: TypeAlias = (
 """A decision for all scripts, or a function of `(ctx, skill, script, args)` that makes one, sync or async."""
 
 
+_STRANGERS = (
+    'For the developer: its source is not trusted, and code of strangers {}. If you vouch for the source, say so with '
+    'its `trusted` option.'
+)
+_SANDBOX_ONLY = _STRANGERS.format('runs in a sandbox only, such as BubblewrapSkillScriptExecutor')
+_NOT_HERE = _STRANGERS.format('never runs in this process')
+_CLOSED = 'For the developer: `run_skill_script` is excluded, and with it all code of skills.'
+
+
 def check_policy(policy: ScriptPolicy) -> None:
     """Check a setting when it is made, not when a script is run."""
     if not callable(policy):
         _check_decision(policy)
 
 
-async def decide(policy: ScriptPolicy, ctx: Any, skill: Skill[Any], script: SkillScript, args: Any) -> ScriptDecision:
-    """What the policy says about running a script with these arguments."""
-    if not callable(policy):
-        return policy
-    decision = policy(ctx, skill, script, args)
-    return _check_decision(await decision if inspect.isawaitable(decision) else decision)
+class Gate(NamedTuple):
+    """What the developer has decided about the code of skills."""
+
+    policy: ScriptPolicy | None = None
+    """The `script_policy` setting; without one, whatever the rules of trust allow runs."""
+
+    closed: bool = False
+    """Whether no code of any skill runs, because `run_skill_script` is excluded."""
+
+    def refusal(self, skill: Skill[Any], script: SkillScript) -> str | None:
+        """Why a script may not run whatever the policy says; `None` if the policy decides."""
+        if self.closed:
+            return f'{_denial(script)} {_CLOSED}'
+        if skill.is_trusted or script.function is not None:
+            return None
+        if script.in_process:
+            return refusal_in_process(script)
+        if not is_sandbox(script.executor):
+            return f'{_denial(script)} {_SANDBOX_ONLY}'
+        return None
+
+    def is_open_for(self, skill: Skill[Any], script: SkillScript) -> bool:
+        """Whether a script runs in every run, without anybody being asked."""
+        return (self.policy is None or self.policy == 'allow') and self.refusal(skill, script) is None
+
+    async def needs_approval(self, ctx: Any, skill: Skill[Any], script: SkillScript, args: Any) -> bool:
+        """Whether a person has to approve a run before it starts.
+
+        Raises:
+            SkillScriptExecutionError: The script may not run at all.
+            SkillValidationError: The policy's function returned something other than a decision.
+        """
+        refusal = self.refusal(skill, script)
+        if refusal is not None:
+            raise SkillScriptExecutionError(refusal)
+        decision = self.policy or 'allow'
+        if callable(decision):
+            answer = decision(ctx, skill, script, args)
+            decision = _check_decision(await answer if inspect.isawaitable(answer) else answer)
+        if decision == 'deny':
+            raise SkillScriptExecutionError(_denial(script))
+        return decision == 'ask'
 
 
-def default_decision(*, from_registry: bool, trusted: bool, executor: object) -> ScriptDecision:
-    """The rule without a policy: a script from a registry that is not trusted runs in a sandbox or not at all."""
-    return 'deny' if from_registry and not trusted and not is_sandbox(executor) else 'allow'
+def refusal_in_process(script: SkillScript) -> str:
+    """Why code of a source that is not trusted is not imported."""
+    return f'{_denial(script)} {_NOT_HERE}'
 
 
-def denial(script: SkillScript, *, by_default: bool) -> str:
-    """The message about a script that is not run. With `by_default` it tells the developer how to allow it."""
-    message = f'The script {script.name!r} of skill {script.skill_name!r} may not be run here, so carry on without it.'
-    if not by_default:
-        return message
-    return (
-        f'{message} For the developer: scripts from a registry run in a sandbox only, such as '
-        'BubblewrapSkillScriptExecutor, unless the registry is marked as trusted or `script_policy` allows them.'
-    )
-
-
-async def needs_approval(
-    policy: ScriptPolicy | None, ctx: Any, skill: Skill[Any], script: SkillScript, args: Any
-) -> bool:
-    """Whether a person has to approve a run before it starts. Without a policy, the rule for registries decides.
-
-    Raises:
-        SkillScriptExecutionError: The script may not run at all.
-        SkillValidationError: The policy's function returned something other than a decision.
-    """
-    if policy is None:
-        source = skill.source
-        decision = default_decision(
-            from_registry=source is not None and script.function is None,
-            trusted=source is not None and source.trusted,
-            executor=script.executor,
-        )
-    else:
-        decision = await decide(policy, ctx, skill, script, args)
-    if decision == 'deny':
-        raise SkillScriptExecutionError(denial(script, by_default=policy is None))
-    return decision == 'ask'
+def _denial(script: SkillScript) -> str:
+    return f'The script {script.name!r} of skill {script.skill_name!r} may not be run here, so carry on without it.'
 
 
 class ScriptCall(NamedTuple):
@@ -119,8 +136,13 @@ async def describe_call(script: SkillScript, args: Any, *, executor: object = No
     Raises:
         SkillScriptExecutionError: The arguments cannot be passed on, or the files cannot be read.
     """
+    return await to_thread.run_sync(describe_script, script, args, executor)
+
+
+def describe_script(script: SkillScript, args: Any, executor: object = None) -> ScriptCall:
+    """Like `describe_call`, but it blocks."""
     describe = _describe_function if script.path is None else _describe_file
-    command, stdin, content = await to_thread.run_sync(describe, script, args, executor)
+    command, stdin, content = describe(script, args, executor)
     digest = hashlib.sha256(_canonical([command, stdin, content]).encode()).hexdigest()
     return ScriptCall(skill=script.skill_name, script=script.name, command=command, stdin=stdin, digest=digest)
 
@@ -128,14 +150,15 @@ async def describe_call(script: SkillScript, args: Any, *, executor: object = No
 def _describe_file(script: SkillScript, args: Any, executor: object) -> tuple[str, str | None, str]:
     """The command, the text for standard input and a digest of the files."""
     from .arguments import build_arguments  # only needed where a person is asked
-    from .snapshot import snapshot_file, snapshot_folder
+    from .snapshot import script_digest
 
     arguments = build_arguments(args)
     command_line = getattr(executor, 'command_line', None)
     command = command_line(script, args) if command_line else [script.name, *arguments.argv]
+    if script.in_process:
+        command = ['import', script.name]
     path: Any = script.path
-    snapshot = snapshot_folder(script.skill_dir) if script.skill_dir else snapshot_file(path)
-    return shlex.join(command), arguments.stdin, snapshot.digest
+    return shlex.join(command), arguments.stdin, script_digest(path, script.skill_dir)
 
 
 def _describe_function(script: SkillScript, args: Any, executor: object) -> tuple[str, None, str]:

@@ -9,14 +9,14 @@ import os
 import re
 import shlex
 import shutil
-import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.filesystem.safe_open import read_head
+
+from .script_file import ScriptHead
 
 _JAVASCRIPT = (('node',), ('bun',))
 _TYPESCRIPT = (('tsx',), ('bun',), ('deno', 'run', '--allow-all'), ('node', '--experimental-strip-types'))
@@ -48,13 +48,11 @@ SCRIPT_SUFFIXES = frozenset(INTERPRETERS)
 MAX_SHEBANG_BYTES = 256
 """How much of the first line is read, as much as the kernel reads."""
 
-MAX_HEAD_BYTES = 64 * 1024
-"""How much of a script is read. Inline dependencies of a Python script have to be in it."""
-
 _PYTHON = re.compile(r'python(3(\.\d+)?)?')
 _PROGRAMS = (b'\x7fELF', b'\xcf\xfa\xed\xfe', b'\xca\xfe\xba\xbe')
 """The first bytes of files that the kernel itself can start, on Linux and macOS."""
 
+_KNOWN = {'uv', *(program for programs in INTERPRETERS.values() for program, *_ in programs)}
 _SYSTEM_FOLDERS = ('/usr/bin', '/bin', '/usr/local/bin')
 
 
@@ -108,31 +106,23 @@ def needs(interpreters: list[Interpreter]) -> str:
     return f'needs {" or ".join(repr(PurePosixPath(interpreter.program).name) for interpreter in interpreters)}'
 
 
-def find_interpreter(path: Path, *, python: str | None, search_path: str | None, anywhere: bool = True) -> list[str]:
+def find_interpreter(
+    script: ScriptHead, *, python: str | None, search_path: str | None, anywhere: bool = True
+) -> list[str]:
     """The program on this machine, with its own arguments, to put before the script's path; empty if it is a program.
 
-    Python scripts run on `python`, by default the one of this process. With `anywhere`, a script may name a program by
-    any path, not only by name or in the system's folders.
+    Python scripts run on `python`, by default the one of this process. With `anywhere`, a script may name any program;
+    otherwise those of the system, and interpreters that are known here.
     """
-    candidates = interpreters_for(path.name, _read_head(path), executable=os.access(path, os.X_OK))
+    candidates = interpreters_for(script.name, script.head, executable=script.executable)
     for candidate in candidates:
         if found := _installed(candidate, python=python, search_path=search_path, anywhere=anywhere):
             extra = ['--python', python] if candidate.dependencies and python else []
             program = str(Path(found).absolute())  # the script starts in another folder
             return [program, *candidate.arguments[:-1], *extra, *candidate.arguments[-1:]]
     if candidates:
-        raise _missing(path, candidates, python=python)
+        raise _missing(script.name, candidates, python=python)
     return []
-
-
-def _read_head(path: Path) -> bytes:
-    try:
-        status, head = read_head(str(path), MAX_HEAD_BYTES, follow_links=True)
-    except OSError as error:
-        raise SkillScriptExecutionError(f'The script {path.name!r} cannot be read: {error.strerror}.') from error
-    if not stat.S_ISREG(status.st_mode):
-        raise SkillScriptExecutionError(f'The script {path.name!r} is not a regular file.')
-    return head
 
 
 def _shebang(head: bytes) -> list[str]:
@@ -171,10 +161,12 @@ def _is_common(program: str) -> bool:
 
 
 def _installed(interpreter: Interpreter, *, python: str | None, search_path: str | None, anywhere: bool) -> str | None:
-    if interpreter.is_python:
-        return shutil.which(python or sys.executable, path=search_path)
     program, name = interpreter.program, PurePosixPath(interpreter.program).name
+    if interpreter.is_python or (not anywhere and _PYTHON.fullmatch(name)):
+        return shutil.which(python or sys.executable, path=search_path)
     names = (program, name) if anywhere or _is_common(program) else (name,)
+    # The `PATH` may lead into environments of other projects, so a script must not choose from all that is there.
+    search_path = search_path if anywhere or name in _KNOWN else os.pathsep.join(_SYSTEM_FOLDERS)
     found = next((found for word in names if (found := shutil.which(word, path=search_path))), None)
     if found is None and name == 'uv':
         # uv is often installed beside Python, in an environment that is not on the PATH.
@@ -182,14 +174,14 @@ def _installed(interpreter: Interpreter, *, python: str | None, search_path: str
     return found
 
 
-def _missing(path: Path, candidates: list[Interpreter], *, python: str | None) -> SkillScriptExecutionError:
+def _missing(name: str, candidates: list[Interpreter], *, python: str | None) -> SkillScriptExecutionError:
     if candidates[0].is_python:
         return SkillScriptExecutionError(
             f'The Python {python or sys.executable!r} does not exist. Set `python_executable` to one that does.'
         )
     where = ' See https://docs.astral.sh/uv/getting-started/installation/.' if candidates[0].dependencies else ''
     return SkillScriptExecutionError(
-        f'{path.name!r} {needs(candidates)}, which is not installed here or not on the PATH.{where}'
+        f'{name!r} {needs(candidates)}, which is not installed here or not on the PATH.{where}'
     )
 
 

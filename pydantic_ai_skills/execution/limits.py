@@ -2,42 +2,27 @@
 
 A local script starts as a shell, which sets the kernel's limits and then becomes the script; a sandbox waits until they
 are set from outside. In both cases the script never runs without them, and no code runs between `fork` and `exec`,
-which would not be safe in a program with threads. What a script and its children use together is watched.
+which would not be safe in a program with threads. What a script and its children use together is held by a control
+group where one can be made, and watched.
 """
 
 from __future__ import annotations
 
 import math
-import os
-import stat
 import sys
-import time
 import warnings
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import NamedTuple
 
 MIB = 1024 * 1024
 
 TASKS_PER_PROCESS = 8
 """The kernel counts threads too, so its cap leaves room for this many in each process."""
 
-WATCH_INTERVAL = 0.1
-"""Seconds between two looks at a run, and before the first one. Most scripts end before it."""
-
-GLANCE_INTERVAL = 0.01
-"""Seconds between two glances at the number of all tasks on this machine. If it grows fast, a look follows."""
-
-LOAD = 20
-"""A slow look is followed by a pause this many times as long, so that looking takes less than 5 % of one core."""
-
-MAX_WORK_FILES = 10_000
-"""Files and folders a script may make in its work folder."""
-
-_PAGE = os.sysconf('SC_PAGE_SIZE') if hasattr(os, 'sysconf') else 4096
+MEMORY_SLACK = 16 * MIB
+"""The kernel's cap on the memory of a run is higher than the limit by this or by a quarter, so that a script that
+reaches the limit can still end by itself, with an error message."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +30,9 @@ class ScriptLimits:
     """What a script may use before it is stopped. `None` lifts a limit.
 
     The kernel enforces `cpu_time`, `memory`, `file_size` and `open_files` for each process. `memory`, `processes` and
-    `work_folder` are watched for all processes of a run together, several times a second, so they may be exceeded for a
-    moment. Where possible the kernel caps `processes` too. An executor lists in `watched` what is only watched.
+    `work_folder` are watched for all processes of a run together, many times a second, so they may be exceeded for a
+    moment. Where control groups can be made, the kernel caps `memory` and `processes` too. An executor lists in
+    `watched` what is only watched, and in `unenforced` what a script can get around.
     """
 
     wall_time: float = 30.0
@@ -88,11 +74,18 @@ _TOGETHER = ('memory', 'processes', 'work_folder')
 """Limits on all processes of a run together."""
 
 
-def unenforced_limits(limits: ScriptLimits, *, platform: str | None = None) -> tuple[str, ...]:
-    """The names of limits that are set but cannot be enforced on this platform.
+def unenforced_limits(
+    limits: ScriptLimits, *, held: Container[str] = _TOGETHER, platform: str | None = None
+) -> tuple[str, ...]:
+    """The names of limits that are set but that a script can get around here. `held` names those the kernel holds."""
+    if not can_watch(platform=platform):
+        return _set(limits, _TOGETHER)
+    # A watcher sees what processes have mapped, but not what the kernel keeps for them, such as full sockets.
+    return _set(limits, ['memory'] if 'memory' not in held else [])
 
-    Warns about those that the developer chose: a limit that does nothing must not look like one that does.
-    """
+
+def warn_of_unwatched(limits: ScriptLimits, *, platform: str | None = None) -> None:
+    """Warn about limits that the developer chose and that do nothing here: they must not look like those that do."""
     platform = platform or sys.platform
     names = () if can_watch(platform=platform) else _set(limits, _TOGETHER)
     if chosen := [name for name in names if getattr(limits, name) != getattr(ScriptLimits(), name)]:
@@ -101,14 +94,18 @@ def unenforced_limits(limits: ScriptLimits, *, platform: str | None = None) -> t
             'or run scripts in a workspace that limits them.',
             stacklevel=3,
         )
-    return names
 
 
-def watched_limits(limits: ScriptLimits, *, capped: bool) -> tuple[str, ...]:
-    """The names of limits that are set and only watched. `capped` tells whether the kernel caps `processes`."""
-    if not can_watch():
-        return ()
-    return _set(limits, [name for name in _TOGETHER if not (capped and name == 'processes')])
+def watched_limits(limits: ScriptLimits, *, held: Container[str]) -> tuple[str, ...]:
+    """The names of limits that are set and only watched. `held` names those that the kernel holds."""
+    return _set(limits, [name for name in _TOGETHER if name not in held]) if can_watch() else ()
+
+
+def group_limits(limits: ScriptLimits) -> dict[str, int]:
+    """What a control group should hold for a run."""
+    memory = limits.memory and limits.memory + max(MEMORY_SLACK, limits.memory // 4)
+    wanted = {'processes': most_tasks(limits), 'memory': memory}
+    return {name: value for name, value in wanted.items() if value is not None}
 
 
 def most_tasks(limits: ScriptLimits) -> int | None:
@@ -178,143 +175,3 @@ def _kernel_limits(limits: ScriptLimits, tasks: int | None = None) -> dict[int, 
             hard = hard if ceiling == resource.RLIM_INFINITY else min(hard, ceiling)
             found[which] = min(math.ceil(value), hard), hard
     return found
-
-
-class ProcessInfo(NamedTuple):
-    """A row of the kernel's table of processes; `resident` is its memory in bytes, with shared pages."""
-
-    pid: int
-    parent: int
-    session: int
-    resident: int
-
-
-class Watchdog:
-    """Watches what all processes of a run use together. `helpers` of these processes are not the script's."""
-
-    def __init__(
-        self, limits: ScriptLimits, *, work_dir: Path, helpers: int = 0, max_files: int = MAX_WORK_FILES
-    ) -> None:
-        self._limits = limits
-        self._work_dir = work_dir
-        self._helpers = helpers
-        self._max_files = max_files
-        now = time.monotonic()
-        self._next_look, self._next_glance = now + WATCH_INTERVAL, now + GLANCE_INTERVAL
-        self._tasks = _count_tasks()
-
-    def __call__(self, pid: int) -> str | None:
-        """Why the run that process `pid` leads has to be stopped, or `None`."""
-        started = time.monotonic()
-        if started < self._next_glance:
-            return None
-        self._next_glance = started + GLANCE_INTERVAL
-        if started < self._next_look and not self._growing():
-            return None
-        reason = self._look(pid)
-        now = time.monotonic()
-        self._next_look = now + max(WATCH_INTERVAL, LOAD * (now - started))
-        return reason
-
-    def _growing(self) -> bool:
-        """Whether this machine has so many new tasks that this run may have started too many."""
-        tasks = _count_tasks()
-        if self._limits.processes is None or tasks - self._tasks <= self._limits.processes:
-            return False
-        self._tasks = tasks
-        return True
-
-    def _look(self, pid: int) -> str | None:
-        limits = self._limits
-        most = math.inf if limits.processes is None else limits.processes + self._helpers
-        # The quick count comes first: while processes multiply, every moment makes the full one take longer.
-        if (most < math.inf and _has_more(pid, most)) or len(processes := run_processes(pid)) > most:
-            return f'it started more than {limits.processes} processes'
-        if limits.memory is not None and _used_memory(processes, limits.memory) > limits.memory:
-            return f'it used more than {limits.memory / MIB:g} MiB of memory'
-        if limits.work_folder is not None:
-            return _excess(self._work_dir, limits.work_folder, self._max_files)
-        return None
-
-
-def _count_tasks() -> int:
-    """The number of all tasks on this machine, read from one small file."""
-    with open('/proc/loadavg', 'rb') as file:
-        return int(file.read().split()[3].partition(b'/')[2])
-
-
-def _has_more(session: int, most: float) -> bool:
-    """Whether a session has more processes than `most`. Asks for one process after another, newest first."""
-    count = 0
-    for pid in sorted(map(int, filter(str.isdigit, os.listdir('/proc'))), reverse=True):
-        with suppress(ProcessLookupError):
-            count += os.getsid(pid) == session
-        if count > most:
-            return True
-    return False
-
-
-def run_processes(leader: int) -> list[ProcessInfo]:
-    """The process, its descendants, and all processes in its session, even those that lost their parent."""
-    children: defaultdict[int, list[ProcessInfo]] = defaultdict(list)
-    found: dict[int, ProcessInfo] = {}
-    for info in _all_processes():
-        children[info.parent].append(info)
-        if info.session == leader or info.pid == leader:
-            found[info.pid] = info
-    waiting = list(found)
-    while waiting:
-        for child in children[waiting.pop()]:
-            if child.pid not in found:
-                found[child.pid] = child
-                waiting.append(child.pid)
-    return list(found.values())
-
-
-def _all_processes() -> Iterator[ProcessInfo]:
-    for name in filter(str.isdigit, os.listdir('/proc')):
-        try:
-            with open(f'/proc/{name}/stat', 'rb') as file:
-                # The program's name is in parentheses and may contain anything, parentheses too.
-                words = file.read().rpartition(b')')[2].split()
-        except OSError:  # the process has ended
-            continue
-        yield ProcessInfo(int(name), int(words[1]), int(words[3]), int(words[21]) * _PAGE)
-
-
-def _used_memory(processes: list[ProcessInfo], limit: int) -> int:
-    total = sum(info.resident for info in processes)
-    if total <= limit:
-        return total
-    # Shared pages were counted for each process. The exact figure is expensive, so it is only taken now.
-    return sum(_proportional(info) for info in processes)
-
-
-def _proportional(info: ProcessInfo) -> int:
-    try:
-        with open(f'/proc/{info.pid}/smaps_rollup', 'rb') as file:
-            lines = file.read().splitlines()
-    except OSError:  # the process has ended, or belongs to another user
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(b'Pss:')), 0)
-
-
-def _excess(folder: Path, limit: int, max_files: int) -> str | None:
-    """Why the folder holds too much, or `None`. Stops reading at the first excess."""
-    size = count = 0
-    waiting = [os.fspath(folder)]
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    info = entry.stat(follow_symlinks=False)
-                    count, size = count + 1, size + info.st_blocks * 512
-                    if count > max_files:
-                        return f'it made more than {max_files} files in its work folder'
-                    if size > limit:
-                        return f'it wrote more than {limit / MIB:g} MiB into its work folder'
-                    if stat.S_ISDIR(info.st_mode):
-                        waiting.append(entry.path)
-        except OSError:  # removed meanwhile, or not readable
-            continue
-    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,16 +15,25 @@ import anyio
 from anyio import to_thread
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.filesystem.remove import remove_tree
 
 from .arguments import ArgumentVector, build_arguments
 from .base import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
-from .cgroup import ControlGroup, control_groups
+from .cgroup import ControlGroup, control_groups, groups_in
 from .environment import EnvValues, ScriptEnvironment, SkillEnv, inherited_variables
 from .interpreters import find_interpreter
-from .limits import ScriptLimits, Watchdog, can_watch, limits_prefix, most_tasks, unenforced_limits, watched_limits
+from .limits import (
+    ScriptLimits,
+    can_watch,
+    group_limits,
+    limits_prefix,
+    unenforced_limits,
+    warn_of_unwatched,
+    watched_limits,
+)
 from .process import TICK, Command, Process
-from .work_dir import keep_work_folder, make_work_folder
+from .script_file import ScriptHead, local_file, read_script_head
+from .watchdog import Watchdog
+from .work_dir import keep_work_folder, make_work_folder, remove_work_folder
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.types.script import SkillScript
@@ -51,6 +60,9 @@ class Launch:
 
     secrets: frozenset[str]
     """Values in the environment that are masked in its output."""
+
+    group: ControlGroup | None
+    """The control group of this run."""
 
 
 class SubprocessOptions(TypedDict, total=False):
@@ -101,8 +113,7 @@ class SubprocessSkillScriptExecutor(ABC):
     ) -> None:
         limits = limits or ScriptLimits()
         self.limits = limits if timeout is None else replace(limits, wall_time=timeout)
-        self.unenforced = unenforced_limits(self.limits)
-        """Names of limits that cannot be enforced on this platform."""
+        warn_of_unwatched(self.limits)
         python = None if python_executable is None else os.fspath(python_executable)
         # A bare name is looked up; a path is relative to the current folder, which is not the script's.
         self.python_executable = str(Path(python).absolute()) if python and os.path.dirname(python) else python
@@ -117,12 +128,20 @@ class SubprocessSkillScriptExecutor(ABC):
         return self.limits.wall_time
 
     @property
+    def unenforced(self) -> tuple[str, ...]:
+        """Names of limits that a script can get around here, or that cannot be enforced on this platform at all.
+
+        Without a control group this is `memory`: a watcher does not see all memory that the kernel keeps for a script.
+        """
+        return unenforced_limits(self.limits, held=self._held())
+
+    @property
     def watched(self) -> tuple[str, ...]:
         """Names of limits that are only watched, not enforced by the kernel, so they may be exceeded for a moment.
 
-        Whether the kernel can cap `processes` is tried once, by making a control group, which takes some milliseconds.
+        What the kernel can hold is tried once, by making control groups, which takes some milliseconds.
         """
-        return watched_limits(self.limits, capped=self._caps_processes())
+        return watched_limits(self.limits, held=self._held())
 
     async def run(self, script: SkillScript, args: Any = None, ctx: Any = None) -> ScriptResult:
         """Run the script and return what it printed, its exit code and the files it left in its work folder.
@@ -131,7 +150,7 @@ class SubprocessSkillScriptExecutor(ABC):
             SkillScriptExecutionError: The arguments cannot be passed on, or the script could not be started.
             SkillScriptStoppedError: It exceeded a limit. The error holds its output until then.
         """
-        _local_file(script)
+        local_file(script)
         arguments = build_arguments(args)
         env, secrets = self.environment.build(script.skill_name, ctx, base=self._base_variables())
         return await _in_thread(lambda cancelled: self._run(script, arguments, env, secrets, cancelled))
@@ -142,8 +161,8 @@ class SubprocessSkillScriptExecutor(ABC):
         Raises:
             SkillScriptExecutionError: The script could not be started with these arguments.
         """
-        path = _local_file(script).absolute()
-        return [*self._interpreter(path), str(path), *build_arguments(args).argv]
+        head, arguments = read_script_head(script), build_arguments(args)
+        return [*self._interpreter(head), str(local_file(script).absolute()), *arguments.argv]
 
     def environment_names(self, script: SkillScript, ctx: Any = None) -> list[str]:
         """The names of the environment variables that a run would have, sorted.
@@ -151,7 +170,7 @@ class SubprocessSkillScriptExecutor(ABC):
         Raises:
             SkillScriptExecutionError: The script is not a file, or a function made variables no process can be given.
         """
-        _local_file(script)
+        local_file(script)
         env, _ = self.environment.build(script.skill_name, ctx, base=self._base_variables())
         return sorted({*env, 'CLAUDE_SKILL_DIR', 'SKILL_DIR', 'SKILL_WORK_DIR'})
 
@@ -159,20 +178,22 @@ class SubprocessSkillScriptExecutor(ABC):
     def _command(self, launch: Launch, cleanup: ExitStack) -> Command:
         """The command that runs the script. What has to be closed afterwards goes into `cleanup`."""
 
-    def _group_parent(self) -> Path | None:
-        return control_groups() if self._control_group == 'auto' else self._control_group
+    def _group_parents(self) -> Mapping[str, Path]:
+        if self._control_group == 'auto':
+            return control_groups()
+        return {} if self._control_group is None else groups_in(self._control_group)
 
-    def _caps_processes(self) -> bool:
-        """Whether the kernel caps the number of processes of a run."""
-        return self._group_parent() is not None
+    def _held(self) -> Collection[str]:
+        """The names of limits that the kernel holds for all processes of a run together."""
+        return self._group_parents()
 
     def _base_variables(self) -> dict[str, str]:
         return inherited_variables()
 
-    def _interpreter(self, path: Path) -> list[str]:
+    def _interpreter(self, head: ScriptHead) -> list[str]:
         # A sandbox shows the interpreter to the script, so the script must not choose what is shown.
         return find_interpreter(
-            path, python=self.python_executable, search_path=os.environ.get('PATH'), anywhere=not self.sandboxed
+            head, python=self.python_executable, search_path=os.environ.get('PATH'), anywhere=not self.sandboxed
         )
 
     def _run(
@@ -184,30 +205,31 @@ class SubprocessSkillScriptExecutor(ABC):
         cancelled: Callable[[], bool],
     ) -> ScriptResult:
         # Absolute paths, since the script does not start in the current folder.
-        path = _local_file(script).absolute()
+        path = local_file(script).absolute()
         skill_dir = (script.skill_dir or path.parent).absolute()
-        interpreter, work_dir = self._interpreter(path), self._work_folder(script.name)
-        launch = Launch(
-            script=script,
-            path=path,
-            skill_dir=skill_dir,
-            work_dir=work_dir,
-            interpreter=interpreter,
-            arguments=arguments,
-            env={**env, 'SKILL_DIR': str(skill_dir), 'CLAUDE_SKILL_DIR': str(skill_dir)},
-            secrets=secrets,
-        )
+        interpreter, work_dir = self._interpreter(read_script_head(script)), self._work_folder(script.name)
         try:
             with ExitStack() as cleanup:
-                group = self._make_group(cleanup)
+                launch = Launch(
+                    script=script,
+                    path=path,
+                    skill_dir=skill_dir,
+                    work_dir=work_dir,
+                    interpreter=interpreter,
+                    arguments=arguments,
+                    env={**env, 'SKILL_DIR': str(skill_dir), 'CLAUDE_SKILL_DIR': str(skill_dir)},
+                    secrets=secrets,
+                    group=self._make_group(cleanup),
+                )
                 command = self._command(launch, cleanup)
+                read_script_head(script)  # again, right before it starts: it may have been replaced meanwhile
                 if cancelled():
                     raise SkillScriptExecutionError('The run was cancelled before the script started.')
-                process = Process(replace(command, group=group), cancelled)
+                process = Process(command, cancelled)
                 result = process.run()
             files = keep_work_folder(work_dir, forever=self.work_root is not None)
         except BaseException:
-            remove_tree(work_dir)
+            remove_work_folder(work_dir)
             raise
         result = replace(result, files=files, work_dir=work_dir if files else None)
         if process.stopped is None:
@@ -216,10 +238,11 @@ class SubprocessSkillScriptExecutor(ABC):
         raise error(f'The script {script.name!r} was stopped: {process.stopped}.', result=result)
 
     def _make_group(self, cleanup: ExitStack) -> ControlGroup | None:
-        tasks, parent = most_tasks(self.limits), self._group_parent()
-        if tasks is None or parent is None:
+        parents = self._group_parents()
+        limits = {name: value for name, value in group_limits(self.limits).items() if name in parents}
+        if not limits:
             return None
-        group = ControlGroup(parent, tasks)
+        group = ControlGroup(parents, limits)
         cleanup.callback(group.close)
         return group
 
@@ -262,14 +285,9 @@ class LocalSkillScriptExecutor(SubprocessSkillScriptExecutor):
             timeout=limits.wall_time,
             max_output=limits.output,
             secrets=launch.secrets,
-            watch=Watchdog(limits, work_dir=launch.work_dir) if can_watch() else None,
+            watch=Watchdog(limits, work_dir=launch.work_dir, group=launch.group) if can_watch() else None,
+            group=launch.group,
         )
-
-
-def _local_file(script: SkillScript) -> Path:
-    if script.path is None:
-        raise SkillScriptExecutionError(f'The script {script.name!r} is not a file on this machine.')
-    return script.path
 
 
 async def _in_thread(run: Callable[[Callable[[], bool]], ScriptResult]) -> ScriptResult:

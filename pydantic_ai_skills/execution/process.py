@@ -16,15 +16,16 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
 from .base import ScriptResult
 from .cgroup import ControlGroup
+from .watchdog import Watchdog
 
 TICK = 0.01
 """Seconds between two checks of the clock and of the run's cancellation."""
@@ -80,8 +81,8 @@ class Command:
     on_start: Callable[[int], None] | None = None
     """Called with its id as soon as it was started."""
 
-    watch: Callable[[int], str | None] | None = None
-    """Called with its id repeatedly; an answer is the reason to stop it."""
+    watch: Watchdog | None = None
+    """Asked repeatedly whether to stop it, and at the end whether the kernel did."""
 
     kill: Callable[[], None] | None = None
     """Ends it more thoroughly than killing its group does."""
@@ -100,14 +101,12 @@ class Process:
         self._command = command
         self._cancelled = cancelled
         self._started = time.monotonic()
-        self._process = _start(command)
         self._stdout, self._stderr = StreamCapture(command.max_output), StreamCapture(command.max_output)
         self._input = memoryview((command.stdin or '').encode())
         self._poll = select.poll()
-        self._pipes: dict[int, tuple[IO[bytes], StreamCapture | None]] = {}
-        self._attach(self._process.stdin, None)
-        self._attach(self._process.stdout, self._stdout)
-        self._attach(self._process.stderr, self._stderr)
+        self._pipes: dict[int, StreamCapture | None] = {}
+        self._process = self._start()
+        # Nothing after this can fail, so a process that was started is always run to its end.
         self._exit_fd = _pidfd(self._process.pid)
         self._exit_seen = False
         if self._exit_fd is not None:
@@ -122,13 +121,15 @@ class Process:
             if self._command.on_start is not None:
                 self._command.on_start(self._process.pid)
             self._until_exit(self._started + self._command.timeout)
+            if self.stopped is None and self._command.watch is not None:
+                self.stopped = self._command.watch.at_end()
             killed = self.stopped is not None or self._cancelled()
             if killed:
                 (self._command.kill or self._kill)()
             self._drain(KILL_GRACE if killed else DRAIN_GRACE)
         finally:
+            self._close()  # first: killing a group takes descriptors, of which there may be no others
             self._kill()
-            self._close()
             exit_code = self._reap()
         output = fit_output(self._stdout, self._stderr, limit=self._command.max_output, secrets=self._command.secrets)
         if self._command.check is not None:
@@ -154,7 +155,7 @@ class Process:
     def _drain(self, grace: float) -> None:
         """Read what is left in the pipes and what children write, until they close or the grace period is over."""
         deadline = time.monotonic() + grace
-        while any(capture for _, capture in self._pipes.values()):
+        while any(self._pipes.values()):
             left = deadline - time.monotonic()
             if left <= 0 or (self._cancelled() and grace > KILL_GRACE):
                 return
@@ -163,16 +164,48 @@ class Process:
     def _exited(self) -> bool:
         return self._exit_seen if self._exit_fd is not None else self._process.poll() is not None
 
-    def _attach(self, pipe: IO[bytes] | None, capture: StreamCapture | None) -> None:
+    def _start(self) -> subprocess.Popen[bytes]:
+        command = self._command
+        if not hasattr(os, 'killpg'):
+            raise SkillScriptExecutionError(
+                'Scripts cannot be run on this platform, which has no process groups. '
+                'Use WorkspaceSkillScriptExecutor or CallableSkillScriptExecutor.'
+            )
+        try:
+            # The pipes are made here: `Popen` loses those it has made when it cannot make all of them.
+            with ExitStack() as theirs, ExitStack() as ours, _entered(command.group):
+                stdin = _opened(theirs, os.open(os.devnull, os.O_RDONLY)) if command.stdin is None else None
+                process = subprocess.Popen(
+                    command.argv if command.group is None else (*command.group.prefix, *command.argv),
+                    cwd=command.cwd,
+                    env=command.env,
+                    stdin=self._pipe(theirs, ours, None) if stdin is None else stdin,
+                    stdout=self._pipe(theirs, ours, self._stdout),
+                    stderr=self._pipe(theirs, ours, self._stderr),
+                    bufsize=0,
+                    start_new_session=True,
+                    pass_fds=command.pass_fds,
+                )
+                ours.pop_all()
+                return process
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            message = f'The script {command.label!r} could not be started: {reason}.'
+            raise SkillScriptExecutionError(message) from error
+
+    def _pipe(self, theirs: ExitStack, ours: ExitStack, capture: StreamCapture | None) -> int:
+        """A pipe to its standard input or, if there is a `capture`, from one of its outputs. Returns its end."""
         import fcntl  # not on every platform
 
-        if pipe is None:
-            return
-        self._pipes[pipe.fileno()] = pipe, capture
-        self._poll.register(pipe, select.POLLOUT if capture is None else select.POLLIN)
+        read, write = os.pipe()
+        our_end, their_end = (write, read) if capture is None else (read, write)
+        _opened(theirs, their_end)
+        self._pipes[_opened(ours, our_end)] = capture
+        self._poll.register(our_end, select.POLLOUT if capture is None else select.POLLIN)
         if capture is not None:
             with suppress(AttributeError, OSError):  # only on Linux, and only for a limited number of pipes
-                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _CHUNK)
+                fcntl.fcntl(our_end, fcntl.F_SETPIPE_SZ, _CHUNK)
+        return their_end
 
     def _pump(self, timeout: float) -> None:
         for fd, _ in self._poll.poll(timeout * 1000):
@@ -180,11 +213,11 @@ class Process:
                 self._exit_seen = True
                 self._poll.unregister(fd)
                 continue
-            pipe, capture = self._pipes[fd]
+            capture = self._pipes[fd]
             if not (self._write(fd) if capture is None else self._read(fd, capture)):
                 self._poll.unregister(fd)
                 del self._pipes[fd]
-                pipe.close()
+                os.close(fd)
 
     def _read(self, fd: int, capture: StreamCapture) -> bool:
         chunk = os.read(fd, _CHUNK)
@@ -210,8 +243,8 @@ class Process:
             self._command.group.kill()
 
     def _close(self) -> None:
-        for pipe, _ in self._pipes.values():
-            pipe.close()
+        for fd in self._pipes:
+            os.close(fd)
         if self._exit_fd is not None:
             os.close(self._exit_fd)
 
@@ -225,28 +258,14 @@ class Process:
         return code if code >= 0 else 128 - code
 
 
-def _start(command: Command) -> subprocess.Popen[bytes]:
-    if not hasattr(os, 'killpg'):
-        raise SkillScriptExecutionError(
-            'Scripts cannot be run on this platform, which has no process groups. '
-            'Use WorkspaceSkillScriptExecutor or CallableSkillScriptExecutor.'
-        )
-    try:
-        with nullcontext() if command.group is None else command.group.entered():
-            return subprocess.Popen(
-                command.argv if command.group is None else (*command.group.prefix, *command.argv),
-                cwd=command.cwd,
-                env=command.env,
-                stdin=subprocess.DEVNULL if command.stdin is None else subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                start_new_session=True,
-                pass_fds=command.pass_fds,
-            )
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise SkillScriptExecutionError(f'The script {command.label!r} could not be started: {reason}.') from error
+def _entered(group: ControlGroup | None) -> AbstractContextManager[None]:
+    return nullcontext() if group is None else group.entered()
+
+
+def _opened(stack: ExitStack, fd: int) -> int:
+    """The descriptor, which is closed with the stack."""
+    stack.callback(os.close, fd)
+    return fd
 
 
 def _pidfd(pid: int) -> int | None:

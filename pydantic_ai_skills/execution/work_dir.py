@@ -31,10 +31,11 @@ MAX_READ_BYTES = 10 * 1024 * 1024
 """How long a file may be that is read, by default."""
 
 _kept: deque[Path] = deque()
-_spare: deque[Path] = deque()
-_kept_lock = threading.Lock()
+_left: deque[Path] = deque()
+_private: list[Path] = []
+_lock = threading.Lock()
 with suppress(AttributeError):  # there are no forks on Windows
-    for _folders in (_kept, _spare):  # they belong to the process that made them, not to its forks
+    for _folders in (_kept, _left, _private):  # they belong to the process that made them, not to its forks
         os.register_at_fork(after_in_child=_folders.clear)
 
 
@@ -50,16 +51,20 @@ class ScriptFile:
 
 
 def make_work_folder(parent: Path | None = None) -> Path:
-    """Make an empty folder that only this user can read."""
+    """Make an empty folder that only this user can read, whatever rights a script gives to it."""
     if parent is not None:
-        parent.mkdir(parents=True, exist_ok=True)
-    else:
-        with suppress(IndexError, OSError):
-            spare = _spare.pop()
-            if spare.lstat().st_mode == stat.S_IFDIR | 0o700:  # nothing has replaced it meanwhile
-                return spare
+        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return _new_folder(parent)
+    with _lock, suppress(IndexError, FileNotFoundError):  # there is none yet, or somebody has tidied up
+        return _new_folder(_private[-1])
+    private = Path(tempfile.mkdtemp(prefix='skill-runs-'))
+    _private.append(private)
+    return _new_folder(private)
+
+
+def _new_folder(parent: Path) -> Path:
     # The real path, so that the script sees the same one that the sandbox mounts.
-    folder = Path(os.path.realpath(parent or tempfile.gettempdir()), f'skill-run-{uuid4().hex}')
+    folder = Path(os.path.realpath(parent), f'skill-run-{uuid4().hex}')
     folder.mkdir(mode=0o700)
     return folder
 
@@ -67,22 +72,31 @@ def make_work_folder(parent: Path | None = None) -> Path:
 def keep_work_folder(folder: Path, *, forever: bool = False, most: int = KEPT_FOLDERS) -> tuple[ScriptFile, ...]:
     """List the files of a run that is over.
 
-    An empty folder is used again. One with files is removed when `most` newer ones exist, or never if `forever`.
+    A folder without files is removed. Another one is removed when `most` newer ones exist, or never if `forever`.
     """
-    if not forever and _is_empty(folder):
-        # Most runs leave nothing. On a busy disk a folder takes longer to make and remove than a short script to run.
-        _spare.append(folder)
-        return ()
     files = list_work_files(folder)
     if not files:
-        remove_tree(folder)
-    elif not forever:
-        with _kept_lock:
+        remove_work_folder(folder)
+        return ()
+    with suppress(OSError), _opened(folder) as opened:
+        os.chmod(opened.path if opened.descriptor is None else opened.descriptor, 0o700)
+    if not forever:
+        with _lock:
             _kept.append(folder)
             old = _kept.popleft() if len(_kept) > most else None
         if old is not None:
-            remove_tree(old)
+            remove_work_folder(old)
     return files
+
+
+def remove_work_folder(folder: Path) -> None:
+    """Remove a work folder, or else try again after the next run and when this process ends."""
+    _left.append(folder)
+    for _ in range(len(_left)):
+        with suppress(IndexError):  # another thread has taken it
+            again = _left.popleft()
+            if not remove_tree(again):
+                _left.append(again)
 
 
 def list_work_files(folder: Path) -> tuple[ScriptFile, ...]:
@@ -115,15 +129,12 @@ def _opened(folder: Path, *steps: str) -> OpenFolder:
     return OpenFolder.beneath(str(folder.parent), (folder.name, *steps))
 
 
-def _is_empty(folder: Path) -> bool:
-    with suppress(OSError), _opened(folder) as opened:
-        return not opened.entries(1)
-    return False
-
-
 @atexit.register
 def remove_kept_folders() -> None:
     """Remove all work folders that are still kept."""
-    for folders in (_kept, _spare):
-        while folders:
-            remove_tree(folders.popleft())
+    while _kept:
+        remove_work_folder(_kept.popleft())
+    for folder in (*_left, *_private):
+        remove_tree(folder)
+    _left.clear()
+    _private.clear()

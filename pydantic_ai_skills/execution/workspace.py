@@ -30,6 +30,7 @@ from .environment import EnvValues, ScriptEnvironment, SkillEnv
 from .interpreters import Interpreter, interpreters_for, needs
 from .limits import ScriptLimits
 from .process import StreamCapture, fit_output
+from .script_file import local_file, refuse_links
 from .snapshot import FolderSnapshot, snapshot_file, snapshot_folder
 
 if TYPE_CHECKING:
@@ -187,9 +188,8 @@ def _workspace(ctx: Any) -> Workspace:
 
 async def _snapshot(script: SkillScript) -> tuple[FolderSnapshot, str]:
     """The files to copy into the workspace, and the script's name among them."""
-    path, folder = script.path, script.skill_dir
-    if path is None:
-        raise SkillScriptExecutionError(f'The script {script.name!r} is not a file on this machine.')
+    path, folder = local_file(script), script.skill_dir
+    await to_thread.run_sync(refuse_links, script)
     if folder is None or folder not in path.parents:
         return await to_thread.run_sync(snapshot_file, path), path.name
     return await to_thread.run_sync(snapshot_folder, folder), path.relative_to(folder).as_posix()

@@ -10,6 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from .ownership import is_ours
+
 # Windows has no such locks and works without them.
 fcntl: Any = import_module('fcntl') if os.name == 'posix' else None
 
@@ -30,11 +32,15 @@ class LockFile:
         """Take the lock without waiting, unless another process has it. Always succeeds where there are no locks."""
         if fcntl is None:
             return True
-        how = os.O_RDONLY if self.path.is_dir() else os.O_RDWR | os.O_CREAT
+        how = os.O_RDONLY if self.path.is_dir() else os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
         try:
-            self._descriptor = os.open(self.path, how | os.O_CLOEXEC, 0o600)
+            self._descriptor = os.open(self.path, how | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
         except OSError:
             # A cache that cannot be written to can still be read.
+            return True
+        if not is_ours(os.fstat(self._descriptor)):
+            # Whoever can open it can hold it for ever.
+            self.release()
             return True
         try:
             fcntl.flock(self._descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)

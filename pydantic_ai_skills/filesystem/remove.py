@@ -11,13 +11,22 @@ from uuid import uuid4
 from .safe_open import FOLDER_FLAGS, OpenFolder
 
 
-def remove_tree(path: Path) -> None:
-    """Remove a folder, however deep it is and whatever rights were taken away inside it. Errors are ignored.
+def remove_tree(path: Path) -> bool:
+    """Remove a folder, however deep it is and whatever rights were taken away inside it. Returns whether it is gone.
 
     Everything is reached by descriptor without following links, so nothing outside is touched, whatever a process that
     is still running does meanwhile. A link or file in place of the folder is removed itself.
     """
-    with suppress(OSError), OpenFolder.beneath(str(path.parent)) as parent:
+    with suppress(OSError):  # an empty one takes no descriptor, of which there may be none
+        os.rmdir(path)
+        return True
+    with suppress(OSError):
+        _remove(path)
+    return not os.path.lexists(path)
+
+
+def _remove(path: Path) -> None:
+    with OpenFolder.beneath(str(path.parent)) as parent:
         if not parent.has_folder(path.name):
             os.unlink(path.name, dir_fd=parent.descriptor)
             return

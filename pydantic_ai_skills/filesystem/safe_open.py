@@ -198,19 +198,31 @@ class OpenFolder:
         finally:
             os.close(descriptor)
 
-    def walk(self, max_depth: int, *, skip_errors: bool = False, prefix: str = '') -> Iterator[FoundEntry]:
+    def walk(
+        self, max_depth: int, *, with_folders: bool = False, skip_errors: bool = False, prefix: str = ''
+    ) -> Iterator[FoundEntry]:
         """Everything below it except folders, sorted by name. A folder deeper than `max_depth` is yielded, not entered.
 
-        With `skip_errors`, folders that cannot be read are skipped.
+        With `with_folders`, all folders are yielded too, each before what is in it. With `skip_errors`, folders that
+        cannot be read are skipped.
         """
         with suppress(OSError) if skip_errors else nullcontext():
             for entry in self.entries():
                 found = FoundEntry(self, entry.name, f'{prefix}{entry.name}', entry.stat(follow_symlinks=False))
-                if max_depth and stat.S_ISDIR(found.status.st_mode):
-                    with self.folder(entry.name) as inner:
-                        yield from inner.walk(max_depth - 1, skip_errors=skip_errors, prefix=f'{found.path}/')
-                else:
+                enters = max_depth > 0 and stat.S_ISDIR(found.status.st_mode)
+                if with_folders or not enters:
                     yield found
+                if enters:
+                    with self.folder(entry.name) as inner:
+                        yield from inner.walk(
+                            max_depth - 1, with_folders=with_folders, skip_errors=skip_errors, prefix=f'{found.path}/'
+                        )
+
+    def link_target(self, name: str) -> str:
+        """Where a link in it leads."""
+        if self.descriptor is None:
+            return os.readlink(f'{self.path}{os.sep}{name}')
+        return os.readlink(name, dir_fd=self.descriptor)
 
     def status_of(self, name: str) -> os.stat_result | None:
         """The status of the entry with this name, if there is one; of a link its own."""
@@ -311,6 +323,16 @@ async def read_path(path: Path) -> str | BinaryContent:
 def read_head(path: str, count: int, *, follow_links: bool = False) -> tuple[os.stat_result, bytes]:
     """The status and the first bytes of the file at a path, like `OpenFolder.head`."""
     return _head(os.open(path, _COMMON_FLAGS if follow_links else _FILE_FLAGS), count)
+
+
+def read_regular(path: Path, limit: int, *, follow_links: bool = False) -> bytes:
+    """Read a regular file of at most `limit` bytes; `OSError` for anything else, without waiting or reading it."""
+    status, data = read_head(str(path), limit + 1, follow_links=follow_links)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, 'it is not a regular file', str(path))
+    if max(status.st_size, len(data)) > limit:
+        raise OSError(errno.EFBIG, f'it is larger than {limit:,} bytes', str(path))
+    return data
 
 
 def reason(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Locates the user's home, cache and skills folders."""
+"""Locates the user's home, cache, configuration and skills folders."""
 
 from __future__ import annotations
 
@@ -11,13 +11,26 @@ from typing import Literal
 from pydantic_ai_skills.exceptions import SkillValidationError
 
 CACHE_VARIABLE = 'PYDANTIC_AI_SKILLS_CACHE_DIR'
+CONFIG_VARIABLE = 'PYDANTIC_AI_SKILLS_CONFIG_DIR'
 SKILLS_VARIABLE = 'PYDANTIC_AI_SKILLS_USER_DIR'
 
 # For each platform and purpose: the variable that names the base folder, and its default below the home folder.
 _BASES = {
-    'win32': {'cache': ('LOCALAPPDATA', 'AppData/Local'), 'data': ('APPDATA', 'AppData/Roaming')},
-    'darwin': {'cache': ('', 'Library/Caches'), 'data': ('', 'Library/Application Support')},
-    'linux': {'cache': ('XDG_CACHE_HOME', '.cache'), 'data': ('XDG_DATA_HOME', '.local/share')},
+    'win32': {
+        'cache': ('LOCALAPPDATA', 'AppData/Local'),
+        'config': ('APPDATA', 'AppData/Roaming'),
+        'data': ('APPDATA', 'AppData/Roaming'),
+    },
+    'darwin': {
+        'cache': ('', 'Library/Caches'),
+        'config': ('', 'Library/Application Support'),
+        'data': ('', 'Library/Application Support'),
+    },
+    'linux': {
+        'cache': ('XDG_CACHE_HOME', '.cache'),
+        'config': ('XDG_CONFIG_HOME', '.config'),
+        'data': ('XDG_DATA_HOME', '.local/share'),
+    },
 }
 
 
@@ -42,6 +55,14 @@ def default_cache_dir() -> Path:
     return _user_dir('cache', _home('cache_dir='), os.environ)
 
 
+def user_config_dir() -> Path:
+    """This package's folder for what the user has decided: where the environment says, or the platform's place."""
+    given = os.environ.get(CONFIG_VARIABLE)
+    if given:
+        return expand_home(given).absolute()
+    return _user_dir('config', _home(CONFIG_VARIABLE), os.environ)
+
+
 def user_skills_folder(home: str | Path | None = None) -> Path:
     """The folder with the skills of a user. It need not exist.
 
@@ -62,7 +83,7 @@ def user_skills_folder(home: str | Path | None = None) -> Path:
     return _user_dir('data', _home(SKILLS_VARIABLE), os.environ) / 'skills'
 
 
-def _user_dir(purpose: Literal['cache', 'data'], home: Path, environment: Mapping[str, str]) -> Path:
+def _user_dir(purpose: Literal['cache', 'config', 'data'], home: Path, environment: Mapping[str, str]) -> Path:
     variable, default = _BASES.get(sys.platform, _BASES['linux'])[purpose]
     named = environment.get(variable, '')
     base = Path(named) if os.path.isabs(named) else home / default

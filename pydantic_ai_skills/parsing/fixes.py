@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from .skill_md import ParsedSkill, parse_skill_text
 
-_LEADING_BLANK_LINES = re.compile(r'\A(\ufeff?)(?:[ \t]*(?:\r\n|\n|\r))+(?=---)')
+_LEADING_BLANK_LINES = re.compile(r'\A(\ufeff?)(?:[ \t]*+[\r\n])++(?=---)')
 _OPENING_LINE = re.compile(r'\A\ufeff?---[ \t]*(\r\n|\n|\r)')
 _NAME_LINE = re.compile(r'^name[ \t]*:[^\r\n#\[{]*(?=\r?$)', re.MULTILINE)
 _PLAIN_VALUE = re.compile(r"""^([A-Za-z][\w-]*[ \t]*:[ \t]+)(?![\s"'|>\[{&*!#])([^\r\n]*[^\s])""", re.MULTILINE)

@@ -11,6 +11,7 @@ from typing import Any, Literal, cast, get_args
 
 from pydantic import TypeAdapter
 
+from .characters import HIDDEN
 from .findings import Finding, Value, read_flag, shown
 from .skill_names import MAX_TOOL_NAME_LENGTH, tool_name
 
@@ -308,13 +309,18 @@ def _scalar(value: Value, kind: ArgumentType) -> Any:
         return None
 
 
+def _shown_text(value: str) -> str:
+    """A value as the model is shown it, so that it is the one the model sends."""
+    return HIDDEN.sub('', value)
+
+
 def _number(value: str) -> float | None:
     number = float(value)
     return number if math.isfinite(number) else None
 
 
 _READERS: dict[ArgumentType, Callable[[str], Any]] = {
-    'string': str,
+    'string': _shown_text,
     'integer': int,
     'number': _number,
     'boolean': read_flag,

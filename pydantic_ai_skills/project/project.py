@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_ai_skills.directory.directory import SkillsDirectory
 from pydantic_ai_skills.directory.standard import PROJECT_FOLDERS
 from pydantic_ai_skills.exceptions import SandboxUnavailableError, SkillRegistryError, SkillValidationError
-from pydantic_ai_skills.execution import ScriptPolicy, SkillScriptExecutor
+from pydantic_ai_skills.execution import ScriptDecision, ScriptPolicy, SkillScriptExecutor
 from pydantic_ai_skills.filesystem.atomic import replace_file
 from pydantic_ai_skills.filesystem.user_dirs import expand_home
-from pydantic_ai_skills.registries.base import LOCK_FILE, SkillRegistry
+from pydantic_ai_skills.registries.base import SkillRegistry
 from pydantic_ai_skills.toolset.toolset import SkillsToolset
 from pydantic_ai_skills.types.found_skills import FoundSkills
 
 from . import pyproject_toml as toml
-from .pyproject_toml import ProjectSettings, ProjectSource
+from .project_folder import ProjectFolder
+from .pyproject_toml import ProjectSource
+from .write_folder import folder_for, is_same_place
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution import BubblewrapSkillScriptExecutor, LocalSkillScriptExecutor
@@ -28,13 +29,11 @@ if TYPE_CHECKING:
     from pydantic_ai_skills.registries.git.registry import GitSkillsRegistry
     from pydantic_ai_skills.registries.lockfile import LockedSource
 
-PROJECT_FILE = 'pyproject.toml'
-
 PATIENCE_S = 10.0
 """How many seconds to wait for another process that writes to the project."""
 
 
-class SkillsProject:
+class SkillsProject(ProjectFolder):
     """The skills that a project's `pyproject.toml` names, for its agents as for its command line.
 
     ```toml
@@ -56,69 +55,13 @@ class SkillsProject:
     ```
     """
 
-    def __init__(self, root: str | Path) -> None:
-        """Remember a project; its file is read on first use.
-
-        Args:
-            root: The folder of its `pyproject.toml`, which need not exist.
-        """
-        self.root = Path(root).absolute()
-        self.file = self.root / PROJECT_FILE
-        self.lock_file = self.root / LOCK_FILE
-
-    @cached_property
-    def settings(self) -> ProjectSettings:
-        """What the file says about skills.
-
-        Raises:
-            SkillValidationError: The file is not TOML, or a setting does not exist or fit.
-        """
-        return toml.read_settings(self.file)
-
-    @classmethod
-    def find(cls, start: str | Path = '.') -> SkillsProject:
-        """The project a folder belongs to: the nearest `pyproject.toml` with a table for skills.
-
-        Without one, the nearest folder that has a `pyproject.toml` or a usual folder of skills, or else the folder
-        itself. Folders above the git repository and above the user's home do not count.
-
-        Raises:
-            SkillValidationError: A file on the way is not TOML.
-        """
-        folders = list(_up_to_the_repository(Path(start).absolute()))
-        files = (folder for folder in folders if (folder / PROJECT_FILE).is_file())
-        for folder in files:
-            if toml.read_table(toml.text_of(folder / PROJECT_FILE), label=str(folder / PROJECT_FILE)) is not None:
-                return cls(folder)
-        signs = (PROJECT_FILE, *PROJECT_FOLDERS)
-        return cls(next((folder for folder in folders if any((folder / sign).exists() for sign in signs)), folders[0]))
-
-    # --- Its skills -----------------------------------------------------------------------------------------------
-
-    @property
-    def directories(self) -> list[Path]:
-        """The directories of skills: those in the settings, or else the usual ones that exist.
-
-        With `directories = "standard"` they are those of `SkillsDirectory.standard()`.
-        """
-        named = self.settings.directories
-        if named == 'standard':
-            return [directory.path for directory in SkillsDirectory.standard(project=self.root)]
-        if named is not None:
-            return [self.root / expand_home(path) for path in named]
-        return [self.root / path for path in PROJECT_FOLDERS if (self.root / path).is_dir()]
-
-    @property
-    def sources(self) -> tuple[ProjectSource, ...]:
-        """The git repositories it has skills from."""
-        return self.settings.git
-
     def toolset(
         self,
         *,
         directories: Sequence[str | Path] | Literal['standard'] | None = None,
         registries: Sequence[SkillRegistry] | None = None,
         offline: bool = False,
+        read_only: bool = False,
         script_executor: SkillScriptExecutor | None = None,
         script_policy: ScriptPolicy | None = None,
         **options: Any,
@@ -129,6 +72,8 @@ class SkillsProject:
             directories: Directories to use instead of all its sources, or `'standard'`.
             registries: More sources, which come before its own.
             offline: Whether to use only what was fetched before.
+            read_only: Whether the skills are only looked at: nothing is fetched and no script may run, so the project
+                need not be trusted.
             script_executor: What runs scripts. By default a plain process for the project's own skills and a sandbox
                 for repositories that are not trusted; with `sandbox = true` a sandbox for all.
             script_policy: Whether a script is run; the project's policy by default.
@@ -136,33 +81,55 @@ class SkillsProject:
 
         Raises:
             SandboxUnavailableError: The project requires a sandbox, and none can be made.
+            SkillValidationError: The project, or a directory, is not trusted. Of `'standard'`, only the user's own
+                directories are used then.
         """
         settings = self.settings
+        if read_only:
+            offline, script_policy = True, _run_nothing
+            script_executor = script_executor or self.executor(sandbox=False)
+        else:
+            self._check_use_of(directories)
         own = script_executor or self.executor(sandbox=settings.sandbox is True)
         if settings.catalog_budget is not None:
             options.setdefault('catalog_budget', settings.catalog_budget)
-        of_project = self._registries(offline, script_executor, own) if directories is None else []
+        has_sources = directories is None and self.is_trusted
+        of_project = self._registries(offline, script_executor, own, read_only=read_only) if has_sources else []
         return SkillsToolset(
-            directories=self._directories(directories, own),
+            directories=self._directories(directories, own, read_only=read_only),
             registries=[*(registries or ()), *of_project],
             script_policy=script_policy or settings.policy,
             **options,
         )
 
+    def _check_use_of(self, directories: Sequence[str | Path] | Literal['standard'] | None) -> None:
+        if directories is None:
+            self.check_trusted()
+        elif directories != 'standard':
+            for directory in directories:
+                self.check_directory(directory)
+
     def _directories(
-        self, named: Sequence[str | Path] | Literal['standard'] | None, executor: SkillScriptExecutor
+        self,
+        named: Sequence[str | Path] | Literal['standard'] | None,
+        executor: SkillScriptExecutor,
+        *,
+        read_only: bool,
     ) -> list[SkillsDirectory]:
         depth = self.settings.max_depth
         if (self.settings.directories if named is None else named) == 'standard':
-            # Whoever names a project trusts it.
-            return SkillsDirectory.standard(
-                project=self.root, trust=lambda _: True, max_depth=depth, script_executor=executor
+            standard = SkillsDirectory.standard(
+                project=self.root,
+                trust=lambda _: read_only or self.is_trusted,
+                max_depth=depth,
+                script_executor=executor,
             )
+            return [directory for directory in standard if self._may_look_at(directory.path)]
         paths = self.directories if named is None else named
         return [SkillsDirectory(path, max_depth=depth, script_executor=executor) for path in paths]
 
     def _registries(
-        self, offline: bool, given: SkillScriptExecutor | None, own: SkillScriptExecutor
+        self, offline: bool, given: SkillScriptExecutor | None, own: SkillScriptExecutor, *, read_only: bool
     ) -> list[SkillRegistry]:
         executor = given or own
         packages, strangers = self.settings.packages, [source for source in self.sources if not source.trusted]
@@ -176,7 +143,7 @@ class SkillsProject:
         if packages:
             from pydantic_ai_skills.registries.packages.registry import PackageSkillsRegistry
 
-            trusted = self.settings.trusted_packages
+            trusted = () if read_only else self.settings.trusted_packages
             registries.append(PackageSkillsRegistry(packages=packages, trusted=trusted, script_executor=executor))
         return registries
 
@@ -223,17 +190,23 @@ class SkillsProject:
 
         Raises:
             ImportError: GitPython is not installed.
-            SkillValidationError: The source cannot be used.
+            SkillValidationError: The source cannot be used, the project is not trusted, or the user has not bound its
+                token to its host.
         """
+        self.check_trusted()
         from pydantic_ai_skills.registries.git.registry import GitSkillsRegistry
 
-        into = None if source.into is None else self._folder_for(source, source.into)
+        # A usual folder is a directory of skills as soon as something is in it.
+        usual = [self.root / path for path in PROJECT_FOLDERS]
+        skills = usual if self.settings.directories is None else self.directories
+        into = folder_for(source, self.root, sources=self.sources, skills=skills) if source.into is not None else None
+        url = Path(os.path.normpath(self.root / expand_home(source.url))) if source.is_local else source.url
         return GitSkillsRegistry(
-            Path(os.path.normpath(self.root / expand_home(source.url))) if source.is_local else source.url,
+            url,
             ref=source.ref,
             path=source.path,
             trusted=source.trusted,
-            token_env=source.token_env,
+            token_env=self.token_env(source, offline=offline),
             ssh_key_file=source.ssh_key_file,
             target_dir=into,
             allowed_protocols=('https', 'ssh', *source.allow),
@@ -252,29 +225,8 @@ class SkillsProject:
         """
         from pydantic_ai_skills.registries.lockfile import read_lock
 
-        registry = self.registry(source)
+        registry = self.registry(source, offline=True)
         return any(_pinned(registry, locked) for locked in read_lock(self.lock_file))
-
-    def _folder_for(self, source: ProjectSource, into: str) -> Path:
-        """Where a source's files go: in the project, apart from its own skills and those of other sources."""
-        folder = Path(os.path.normpath(self.root / into))
-        if not folder.is_relative_to(self.root) or folder == self.root:
-            raise SkillValidationError(f'into = {into!r} is not a folder inside the project.')
-        for taken, reason in self._taken_folders(source):
-            if folder.is_relative_to(taken) or taken.is_relative_to(folder):
-                raise SkillValidationError(f'into = {into!r} overlaps with {reason}. Choose another folder.')
-        return folder
-
-    def _taken_folders(self, source: ProjectSource) -> Iterator[tuple[Path, str]]:
-        """The folders where files of a source must not go, and why."""
-        # A usual folder is a directory of skills as soon as something is in it.
-        usual = [self.root / path for path in PROJECT_FOLDERS]
-        for directory in usual if self.settings.directories is None else self.directories:
-            yield directory, f"the directory {str(directory)!r}, so a stranger's skills would be taken for your own"
-        for other in self.sources:
-            if other.into and not _same_place(other, source):
-                folder = Path(os.path.normpath(self.root / other.into))
-                yield folder, f'that of {str(other)!r}, and each would remove what the other put there'
 
     # --- Changing it ----------------------------------------------------------------------------------------------
 
@@ -309,7 +261,7 @@ class SkillsProject:
 
     def _text_with(self, source: ProjectSource) -> str:
         text = toml.text_of(self.file)
-        for index in reversed([n for n, other in enumerate(self.sources) if _same_place(other, source)]):
+        for index in reversed([n for n, other in enumerate(self.sources) if is_same_place(other, source)]):
             text = toml.remove_source(text, index)
         return toml.add_source(text, source.fields())
 
@@ -359,7 +311,7 @@ class SkillsProject:
         """Remove from the lock file what no source has any more."""
         from pydantic_ai_skills.registries.lockfile import prune_lock
 
-        registries = [self.registry(source) for source in self.sources]
+        registries = [self.registry(source, offline=True) for source in self.sources]
         prune_lock(self.lock_file, lambda locked, path: any(path in _pinned(each, locked) for each in registries))
 
 
@@ -372,19 +324,11 @@ def _pinned(registry: GitSkillsRegistry, locked: LockedSource) -> Mapping[str, s
 def _fetched(registry: SkillRegistry) -> FoundSkills:
     """What a registry has now; fails if it cannot be fetched, even if it was before."""
     found = registry.find()
-    failures = [problem.message for problem in found.problems if problem.code == 'source-failed']
+    failures = [problem.message for problem in found.problems if problem.is_source_failure]
     if failures:
         raise SkillRegistryError(' '.join(failures))
     return found
 
 
-def _same_place(one: ProjectSource, other: ProjectSource) -> bool:
-    return (one.url, one.path) == (other.url, other.path)
-
-
-def _up_to_the_repository(start: Path) -> Iterator[Path]:
-    home = Path(os.path.expanduser('~'))
-    for folder in (start, *start.parents):
-        yield folder
-        if (folder / '.git').exists() or folder == home:
-            return
+def _run_nothing(*_: object) -> ScriptDecision:
+    return 'deny'

@@ -11,15 +11,20 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pydantic_ai_skills.capability.spec import GitSource, describe_misfit
 from pydantic_ai_skills.exceptions import SkillValidationError
 from pydantic_ai_skills.execution.gate import ScriptDecision
+from pydantic_ai_skills.filesystem.safe_open import read_regular
+from pydantic_ai_skills.parsing.toml_reader import load_toml
 from pydantic_ai_skills.registries.git.address import is_local_path, split_address
 from pydantic_ai_skills.registries.lockfile import quote
+
+MAX_PROJECT_BYTES = 256 * 1024
+"""A larger file is not read: it comes with whatever is checked out."""
 
 TABLE = 'pydantic-ai-skills'
 SOURCES = 'git'
@@ -34,12 +39,16 @@ _IN_TOML = ConfigDict(
 )
 
 
+FolderName = Annotated[str, Field(pattern=r'^[^\x00]*$')]
+"""The path of a folder, which no system lets have a NUL."""
+
+
 class ProjectSource(GitSource):
     """A git repository that a project has skills from: one `[[tool.pydantic-ai-skills.git]]`."""
 
     model_config = _IN_TOML
 
-    into: str | None = None
+    into: FolderName | None = None
     """A folder of the project to keep its files in, besides the cache."""
 
     allow: tuple[Literal['file', 'http'], ...] = ()
@@ -73,7 +82,7 @@ class ProjectSettings(BaseModel):
 
     model_config = _IN_TOML
 
-    directories: tuple[str, ...] | Literal['standard'] | None = None
+    directories: tuple[FolderName, ...] | Literal['standard'] | None = None
     packages: tuple[str, ...] | Literal['all'] = ()
     trusted_packages: tuple[str, ...] = ()
     max_depth: int | None = Field(default=3, ge=0)
@@ -84,11 +93,16 @@ class ProjectSettings(BaseModel):
     pass_env: tuple[str, ...] = ()
     git: tuple[ProjectSource, ...] = ()
 
+    def as_data(self) -> ProjectSettings:
+        """What counts of an untrusted checkout: what there is to see, and nothing about what runs and how."""
+        shown = ('directories', 'max_depth', 'catalog_budget', 'git')
+        return ProjectSettings().model_copy(update={name: getattr(self, name) for name in shown})
+
 
 def text_of(file: Path) -> str:
     """The text of a file; empty if it does not exist."""
     try:
-        return file.read_bytes().decode()
+        return read_regular(file, MAX_PROJECT_BYTES, follow_links=True).decode()
     except FileNotFoundError:
         return ''
     except (OSError, UnicodeDecodeError) as error:
@@ -108,8 +122,8 @@ def read_settings(file: Path) -> ProjectSettings:
 def read_table(text: str, *, label: str = 'pyproject.toml') -> dict[str, Any] | None:
     """The table, or `None` if the file has none."""
     try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        document = load_toml(text)
+    except (ValueError, RecursionError) as error:
         raise SkillValidationError(f'{label} is not valid TOML: {error}.') from None
     table: object = document
     for key in ('tool', TABLE):

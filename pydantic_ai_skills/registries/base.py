@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from pydantic_ai_skills.types.skill import Skill
 
 if TYPE_CHECKING:
     from .cached import CachedRegistry
-    from .filtered import FilteredRegistry
+    from .filtered import FilteredRegistry, SkillPredicate
     from .prefixed import PrefixedRegistry
     from .renamed import RenamedRegistry
 
@@ -57,7 +57,8 @@ class SkillRegistry(ABC):
     def get_skills(self) -> list[Skill[Any]]:
         """Return the skills. Called off the event loop, once, and again by `refresh()`.
 
-        An exception becomes a problem: the last skills are kept, and other sources still load.
+        An exception becomes a problem: the last skills are kept, and other sources still load. After a
+        `SkillRegistryRefusedError`, or an HTTP error with the status 401 or 403, no skills are kept.
         """
 
     @property
@@ -118,8 +119,8 @@ class SkillRegistry(ABC):
 
     # --- Wrappers -------------------------------------------------------------------------------------------------
 
-    def filtered(self, predicate: Callable[[Skill[Any]], bool]) -> FilteredRegistry:
-        """A registry with only the skills for which `predicate` is true."""
+    def filtered(self, predicate: SkillPredicate) -> FilteredRegistry:
+        """A registry with only the skills for which `predicate`, a sync or async function, is true."""
         from .filtered import FilteredRegistry
 
         return FilteredRegistry(self, predicate)
@@ -166,7 +167,7 @@ class FindingRegistry(SkillRegistry):
             SkillRegistryError: There are none because the source failed.
         """
         found = self.find()
-        failures = [problem.message for problem in found.problems if problem.code == 'source-failed']
+        failures = [problem.message for problem in found.problems if problem.is_source_failure]
         if failures and not found.skills:
             raise SkillRegistryError(' '.join(failures))
         return list(found.skills)

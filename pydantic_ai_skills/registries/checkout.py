@@ -6,16 +6,17 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from pydantic_ai_skills.directory.directory import SkillsDirectory
+from pydantic_ai_skills.filesystem.pinned import PinnedFolder
 from pydantic_ai_skills.problems import SkillProblem, problem
 from pydantic_ai_skills.types.found_skills import FoundSkills
 from pydantic_ai_skills.types.provenance import SkillProvenance
-from pydantic_ai_skills.types.skill import Skill
 
-from .lockfile import LockedSource, hold_to_lock
+from .lockfile import REVIEW, LockedSource, hold_to_lock
+from .manifest import MANIFEST
 from .store import Entry
+from .target import STATE
 
 MAX_LISTED = 20
 """How many skipped files are listed one by one."""
@@ -70,40 +71,62 @@ class CheckoutSkills:
         if (replace(checkout, entry=mine.entry), lock) == (mine, self.lock):
             return self
         new = replace(self, checkout=checkout, lock=lock)
-        new._read(self._seen or FoundSkills())  # noqa: SLF001 - a copy of this object
+        # Compared with a lock, what was read from a file that was mended since does not count.
+        new._read(self._seen if lock is None and self._seen else self.directory.find())  # noqa: SLF001 - a copy of this
         return new
 
     def find(self) -> FoundSkills:
-        """The skills. Files in the cache never change; a folder of the developer is read again."""
-        if self._seen is None or self.checkout.root != self.checkout.entry.root:
+        """The skills. Files in the cache are read again only if there is a lock; a folder of the developer always."""
+        if self._seen is None or self.lock is not None or self.checkout.root != self.checkout.entry.root:
             seen = self.directory.find()
-            if seen is not self._seen:
+            if self.lock is not None or seen is not self._seen:
                 self._read(seen)
         return self.found
 
     def _read(self, seen: FoundSkills) -> None:
         root = os.path.realpath(self.checkout.root)
+        changes: dict[str, str] = {}
         for skill in seen.skills:
-            skill.source = self._provenance(skill, root)
+            folder = (skill.path or '').removeprefix(root).lstrip(os.sep).replace(os.sep, '/')
+            skill.source = self._provenance(folder)
+            skill.pinned = None if self.lock is None else self._pinned(folder)
+            if skill.pinned is not None and (change := self._change(skill.source, skill.pinned)):
+                changes[folder] = change
         found = FoundSkills(seen.skills, (*seen.problems, *self._problems()))
         if self.lock is not None:
-            found = hold_to_lock(found, self.lock, place=self._place, moved=self.checkout.moved)
-        self.found = found
+            found = hold_to_lock(found, self.lock, changes, place=self._place, moved=self.checkout.moved)
+        if found != self.found:
+            self.found = found
         self._seen = seen
 
-    def _provenance(self, skill: Skill[Any], root: str) -> SkillProvenance:
-        folder = (skill.path or '').removeprefix(root).lstrip(os.sep).replace(os.sep, '/')
+    def _provenance(self, folder: str) -> SkillProvenance:
         inside = f'{folder}/' if folder else ''
-        is_edited = any(path.startswith(inside) for path in self.checkout.edited) or self._has_added(skill, inside)
+        is_edited = any(path.startswith(inside) for path in self.checkout.edited)
         content_hash = None if is_edited else self.checkout.entry.manifest.skills.get(folder)
         return replace(self.about, commit=self.commit, path=folder, content_hash=content_hash)
 
-    def _has_added(self, skill: Skill[Any], inside: str) -> bool:
-        """Whether a locked skill has files that were not fetched."""
-        if self.lock is None or not self.checkout.is_placed:
-            return False
-        fetched = self.checkout.entry.manifest.files
-        return any(inside + item.name not in fetched for item in (*skill.resources, *skill.scripts))
+    def _pinned(self, folder: str) -> PinnedFolder:
+        """The files that a locked skill has to have, if the hash of the manifest's records is the locked one."""
+        root, steps = self.checkout.root, tuple(folder.split('/')) if folder else ()
+        if not self.checkout.is_placed:
+            # Of the cache, only the folder of the source is trusted.
+            root, steps = root.parents[1], (*root.parts[-2:], *steps)
+        ignored = frozenset({f'{STATE}/{MANIFEST}'} if self.checkout.is_placed and not folder else ())
+        files = self.checkout.entry.manifest.pinned(folder)
+        return PinnedFolder(root=str(root), steps=steps, files=files, ignored=ignored)
+
+    def _change(self, source: SkillProvenance, pinned: PinnedFolder) -> str | None:
+        """How a skill differs from what the lock file pins, if it does."""
+        pin = self.lock.skills.get(source.path) if self.lock else None
+        if pin is None:
+            return f'is not in the lock file, so it is skipped. {REVIEW}'
+        if self.checkout.entry.manifest.skills.get(source.path) != pin:
+            return f'has changed since it was locked, so it is skipped. {REVIEW}'
+        difference = pinned.difference()
+        if difference is None:
+            return None
+        advice = 'Move the changes elsewhere; what is removed here is fetched again.'
+        return f'has files that were edited or added here ({difference}), so it is skipped. {advice}'
 
     @property
     def _place(self) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic_ai_skills.directory.directory import SkillsDirectory
-from pydantic_ai_skills.exceptions import SkillRegistryError
+from pydantic_ai_skills.exceptions import SkillRegistryError, SkillRegistryRefusedError
 from pydantic_ai_skills.types.found_skills import FoundSkills, failed
 from pydantic_ai_skills.types.provenance import SkillProvenance
 
@@ -76,7 +76,10 @@ class FetchedRegistry(FindingRegistry):
         return self._current.find() if self._current else self._failed or FoundSkills()
 
     def refresh(self) -> FoundSkills:
-        """Ask the server what it has now and fetch what has changed. On failure the last skills stay."""
+        """Ask the server what it has now and fetch what has changed. On failure the last skills stay.
+
+        If the server refused the credentials, it has none.
+        """
         with self._own_lock:
             self._update()
         return self.find()
@@ -135,8 +138,8 @@ class FetchedRegistry(FindingRegistry):
 
     def _fail(self, error: SkillRegistryError) -> None:
         current = self._current
-        if current is None:
-            self._failed = failed(self, error, None)
+        if current is None or isinstance(error, SkillRegistryRefusedError):
+            self._current, self._failed = None, failed(self, error, None)
         else:
             self._current = current.updated(replace(current.checkout, failure=str(error)), current.lock)
 

@@ -19,7 +19,6 @@ commit = "3f0c…"
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,15 +26,20 @@ from typing import Any, cast
 
 from pydantic_ai_skills.exceptions import SkillRegistryError
 from pydantic_ai_skills.filesystem.atomic import replace_file
+from pydantic_ai_skills.filesystem.ownership import strangers_in
+from pydantic_ai_skills.filesystem.safe_open import read_regular
+from pydantic_ai_skills.parsing.toml_reader import load_toml
 from pydantic_ai_skills.problems import problem
 from pydantic_ai_skills.types.found_skills import FoundSkills
-from pydantic_ai_skills.types.provenance import SkillProvenance
 from pydantic_ai_skills.types.skill import Skill
 
 from .manifest import is_revision
 
 VERSION = 1
-_ADVICE = 'Review the change, then write the lock file again with `lock()`.'
+MAX_LOCK_BYTES = 2 * 1024 * 1024
+"""A larger lock file is not read: it comes with whatever is checked out."""
+
+REVIEW = 'Review the change, then write the lock file again with `lock()`.'
 HEADER = '# What each fetched skill was when it was last reviewed. Written by `registry.lock()`; keep it in git.\n'
 
 
@@ -68,9 +72,13 @@ class LockedSource:
 
 
 def read_lock(path: Path) -> list[LockedSource]:
-    """Read the sources of a lock file; none if it does not exist."""
+    """Read the sources of a lock file; none if it does not exist. One that others can write pins nothing."""
+    strangers = strangers_in(path, above=False)
+    if strangers is not None:
+        way_out = 'Make it yours, and writable for you alone (chmod go-w)'
+        raise SkillRegistryError(f'The lock file {str(path)!r} is not used: {strangers}. {way_out}')
     try:
-        return _parse(tomllib.loads(path.read_text('utf-8')))
+        return _parse(load_toml(read_regular(path, MAX_LOCK_BYTES).decode()))
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -120,37 +128,32 @@ def prune_lock(path: Path, keep: Callable[[LockedSource, str], bool]) -> None:
         path.unlink(missing_ok=True)
 
 
-def hold_to_lock(found: FoundSkills, lock: LockedSource, *, place: str, moved: str | None) -> FoundSkills:
+def hold_to_lock(
+    found: FoundSkills, lock: LockedSource, changes: Mapping[str, str], *, place: str, moved: str | None
+) -> FoundSkills:
     """Keep only the skills that a lock pins, and report every difference at `place`.
 
-    `moved` is the revision the ref has now, if that is not the locked one.
+    `changes` says, by the skill's folder, why a skill is not what the lock pins. `moved` is the revision the ref has
+    now, if that is not the locked one.
     """
     good: list[Skill[Any]] = []
     messages: list[str] = []
     if moved is not None:
         ref = lock.ref or 'The default branch'
         change = f'{ref} is {moved[:12]} now; it was {lock.commit[:12]} when it was locked, which is used'
-        messages.append(f'{change}. {_ADVICE}')
+        messages.append(f'{change}. {REVIEW}')
     gone = set(lock.skills)
     for skill in found.skills:
         assert skill.source is not None
-        gone.discard(skill.source.path)
-        if skill.source.content_hash is not None and lock.skills.get(skill.source.path) == skill.source.content_hash:
-            good.append(skill)
+        folder = skill.source.path
+        gone.discard(folder)
+        if folder in changes:
+            messages.append(f'The skill {skill.name!r} in {folder!r} {changes[folder]}')
         else:
-            messages.append(_difference(skill.name, skill.source, lock))
-    messages += [f'The skill in {path!r} is in the lock file but no longer exists. {_ADVICE}' for path in sorted(gone)]
+            good.append(skill)
+    messages += [f'The skill in {path!r} is in the lock file but no longer exists. {REVIEW}' for path in sorted(gone)]
     problems = (problem('lock-mismatch', place, message) for message in messages)
     return FoundSkills(tuple(good), (*found.problems, *problems))
-
-
-def _difference(name: str, source: SkillProvenance, lock: LockedSource) -> str:
-    where = f'The skill {name!r} in {source.path!r}'
-    if source.content_hash is None:
-        advice = 'Move the changes elsewhere; what is removed here is fetched again.'
-        return f'{where} has files that were edited or added here, so it is skipped. {advice}'
-    what = 'has changed since it was locked' if source.path in lock.skills else 'is not in the lock file'
-    return f'{where} {what}, so it is skipped. {_ADVICE}'
 
 
 def _write(path: Path, sources: Iterable[LockedSource]) -> None:

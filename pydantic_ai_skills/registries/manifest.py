@@ -10,10 +10,13 @@ import re
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic_ai_skills.filesystem.atomic import replace_file
+from pydantic_ai_skills.filesystem.ownership import is_ours, make_folder
+from pydantic_ai_skills.filesystem.pinned import PinnedFile
 
 MANIFEST = 'manifest.json'
 VERSION = 1
@@ -27,6 +30,10 @@ _MODES = {False: stat.S_IFREG | 0o644, True: stat.S_IFREG | 0o755}
 
 _UNUSABLE = (errno.EEXIST, errno.EILSEQ, errno.EINVAL, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOTDIR)
 """Errors of a name this file system cannot hold: too long, or equal to another one when case is ignored."""
+
+
+_UNUSABLE_STEPS = frozenset({'', '.', '..', '.git'})
+SKILL_FILE = 'skill.md'
 
 
 def is_revision(text: str | None) -> bool:
@@ -57,13 +64,40 @@ class Manifest:
     files: Mapping[str, StoredFile] = field(default_factory=dict[str, StoredFile])
     left_out: tuple[str, ...] = ()
     """Links, submodules and names that cannot be stored here."""
-    skills: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Content hash of each folder with a `SKILL.md`."""
+
+    @cached_property
+    def skills(self) -> dict[str, str]:
+        """Content hash of each folder with a `SKILL.md`."""
+        return {folder: _content_hash(files) for folder, files in self._folders.items() if _is_skill(files)}
+
+    @cached_property
+    def _folders(self) -> dict[str, dict[str, PinnedFile]]:
+        """The files of the root and of each folder with a `SKILL.md`, by their path in it, sorted."""
+        skills = (path[:-9] for path in self.files if path[-8:].lower() == SKILL_FILE and path[-9:-8] in ('', '/'))
+        folders: dict[str, dict[str, PinnedFile]] = {folder: {} for folder in ('', *sorted(skills))}
+        for path, file in sorted(self.files.items()):
+            pinned = PinnedFile(file.size, file.digest, file.executable)
+            folders[''][path] = pinned
+            end = path.rfind('/')
+            while end > 0:
+                inside = folders.get(path[:end])
+                if inside is not None:
+                    inside[path[end + 1 :]] = pinned
+                end = path.rfind('/', 0, end)
+        return folders
 
     @property
     def size(self) -> int:
         """Total bytes of its files."""
         return sum(file.size for file in self.files.values())
+
+    def pinned(self, folder: str) -> dict[str, PinnedFile]:
+        """The files below the folder of a skill, `''` for all, by their path in it."""
+        return self._folders.get(folder, {})
+
+    def agrees_with(self, pins: Mapping[str, str]) -> bool:
+        """Whether no skill in it has another content hash than a lock file pins."""
+        return all(self.skills.get(folder, pin) == pin for folder, pin in pins.items())
 
     def write(self, folder: Path) -> None:
         """Write it into a folder, preceded by its own hash."""
@@ -79,21 +113,30 @@ class Manifest:
             return None
         if hashlib.sha256(body).hexdigest().encode() != checksum:
             return None
-        fields: dict[str, Any] = json.loads(body)
-        if fields.pop('version') != VERSION:
+        try:
+            return cls._parse(json.loads(body))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None  # somebody else wrote it
+
+    @classmethod
+    def _parse(cls, fields: dict[str, Any]) -> Manifest | None:
+        if fields['version'] != VERSION:
             return None
-        stored = fields.pop('files')
-        files = dict(zip(stored, map(StoredFile._make, stored.values()), strict=True))
-        return cls(files=files, left_out=tuple(fields.pop('left_out')), **fields)
+        stored: dict[str, Any] = fields['files']
+        files = {path: StoredFile._make(file) for path, file in stored.items() if _is_usable_path(path)}
+        about = {name: str(fields[name]) for name in ('url', 'commit', 'selection')}
+        return None if len(files) < len(stored) else cls(files=files, left_out=tuple(fields['left_out']), **about)
 
     def is_whole(self, root: Path, *, thorough: bool = False) -> bool:
-        """Whether all files are as they were written. Only `thorough` reads files that look untouched."""
+        """Whether all files are as they were written, and ours. Only `thorough` reads files that look untouched."""
         prefix = f'{root}{os.sep}'
         try:
             for path, file in self.files.items():
                 status = os.lstat(prefix + path)
                 actual = status.st_mode, status.st_size, status.st_mtime
                 expected = _MODES[file.executable], file.size, WRITTEN_AT
+                if not is_ours(status):
+                    return False
                 if (thorough or actual != expected) and not _has_its_bytes(prefix + path, status, file):
                     return False
         except OSError:
@@ -118,13 +161,12 @@ class FileSink:
 
     def write(self, path: str, blob: str, data: bytes, *, executable: bool) -> None:
         """Write a file, or skip it if its name cannot be used here."""
-        steps = path.split('/')
-        if not all(map(_is_usable, steps)):
+        if not _is_usable_path(path):
             self.left_out.append(path)
             return
-        target = os.path.join(self.root, *steps)
+        target = os.path.join(self.root, *path.split('/'))
         try:
-            os.makedirs(os.path.dirname(target), exist_ok=True)
+            make_folder(Path(target).parent, 0o755)
             with open(target, 'xb') as file:
                 file.write(data)
         except OSError as error:
@@ -144,31 +186,29 @@ class FileSink:
             selection=selection,
             files=self.files,
             left_out=tuple(sorted({*left_out, *self.left_out})),
-            skills=_skill_hashes(self.files),
         )
 
 
-def _is_usable(step: str) -> bool:
+def _is_usable_path(path: str) -> bool:
+    """Whether a path leads to a file below the folder it is from, on this machine too."""
     try:
-        step.encode()
+        path.encode()
     except UnicodeEncodeError:
         return False  # neither a model nor a lock file can be given such a name
-    if step in ('', '.', '..') or step.lower() == '.git':
+    if not _UNUSABLE_STEPS.isdisjoint(path.lower().split('/')):
         return False
-    return os.sep == '/' or not any(character in step for character in '\\:')
+    return os.sep == '/' or not any(character in path for character in '\\:')
 
 
-def _skill_hashes(files: Mapping[str, StoredFile]) -> dict[str, str]:
-    """Hash the names, modes and contents of all files below each folder with a `SKILL.md`."""
-    folders = {path.rpartition('/')[0] for path in files if path.rpartition('/')[2].lower() == 'skill.md'}
-    hashes = {folder: hashlib.sha256() for folder in sorted(folders)}
-    for path in sorted(files):
-        file = files[path]
-        steps = path.split('/')
-        for depth in range(len(steps)):
-            folder = '/'.join(steps[:depth])
-            if folder in hashes:
-                inner = '/'.join(steps[depth:])
-                line = f'{inner}\0{"x" if file.executable else "-"}\0{file.digest}\n'
-                hashes[folder].update(line.encode('utf-8', 'surrogateescape'))
-    return {folder: f'sha256:{digest.hexdigest()}' for folder, digest in hashes.items()}
+def _is_skill(names: Iterable[str]) -> bool:
+    """Whether a folder with files of these names is a skill."""
+    return any(name.lower() == 'skill.md' for name in names)
+
+
+def _content_hash(files: Mapping[str, PinnedFile]) -> str:
+    """Hash the names, modes and contents of files, which are sorted by name."""
+    digest = hashlib.sha256()
+    for name, file in files.items():
+        line = f'{name}\0{"x" if file.executable else "-"}\0{file.digest}\n'
+        digest.update(line.encode('utf-8', 'surrogateescape'))
+    return f'sha256:{digest.hexdigest()}'

@@ -1,9 +1,11 @@
 """Cache of fetched content: look up, lock, look again, build beside, rename into place.
 
 ```
-<cache>/<kind>-v1/entries/<hash of url and selection>/<revision>/manifest.json, <source name>/…
+<cache>/<kind>-v1/entries/<hash of url and selection>[-<hash of the credentials>]/
+                                                     /<revision>/manifest.json, <source name>/…
                                                      /<revision>.use   locked by readers; its time is the last use
                                                      /refs.json        which revisions each ref had
+                                                     /refused          the server refused the credentials
 <cache>/<kind>-v1/tmp/<unique>/                      under construction; the builder holds <unique>.lock
 <cache>/<kind>-v1/locks/<hash>                       held while fetching
 ```
@@ -20,8 +22,9 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -29,8 +32,10 @@ from pydantic import TypeAdapter
 from pydantic_ai_skills.exceptions import SkillRegistryError
 from pydantic_ai_skills.filesystem.atomic import replace_file
 from pydantic_ai_skills.filesystem.locks import LockFile, only_one
+from pydantic_ai_skills.filesystem.ownership import is_ours, make_folder, strangers_in
+from pydantic_ai_skills.filesystem.pinned import PinnedFolder
 
-from .manifest import FileSink, Manifest, is_revision
+from .manifest import MANIFEST, FileSink, Manifest, is_revision
 
 MAX_CACHE_BYTES = 1024**3
 """Size of the cache above which the least recently used entries are removed."""
@@ -60,74 +65,121 @@ class SourceStore:
     """One source's part of the cache."""
 
     def __init__(
-        self, cache_dir: Path, *, kind: str, url: str, selection: str, name: str, shared: bool = False
+        self, cache_dir: Path, *, kind: str, url: str, selection: str, name: str, shared: bool = False, owner: str = ''
     ) -> None:
-        """Identify a source by kind, URL and selection of files; nothing is read or written yet.
+        """Identify a source by kind, URL, selection of files and owner; nothing is read or written yet.
 
         The folder that stands for its root is called `name`. If `shared`, other users may read the entries, as far as
-        the umask allows.
+        the umask allows. `owner` identifies the credentials, which are all that may use what was fetched with them.
         """
+        self._identity = partial(
+            SourceStore, cache_dir, kind=kind, url=url, selection=selection, name=name, shared=shared
+        )
         self.url = url
-        self.selection = selection
+        self.selection = f'{selection} for {owner}' if owner else selection
         self.name = name
         self.home = cache_dir / f'{kind}-v1'
-        key = hashlib.sha256(f'{url}\0{selection}'.encode('utf-8', 'surrogateescape')).hexdigest()[:32]
+        self._key = hashlib.sha256(f'{url}\0{selection}'.encode('utf-8', 'surrogateescape')).hexdigest()[:32]
+        key = f'{self._key}-{owner}' if owner else self._key
         self.folder = self.home / 'entries' / key
         self._lock_path = self.home / 'locks' / key
-        self._mode = 0o777 if shared else 0o700
+        self._mode = 0o755 if shared else 0o700
+
+    def owned_by(self, owner: str) -> SourceStore:
+        """The part of the same source that belongs to these credentials."""
+        return self._identity(owner=owner)
+
+    def strangers(self) -> str | None:
+        """Why others than this user and root can change this part of the cache, if they can."""
+        return strangers_in(self.folder)
+
+    def check_owner(self) -> None:
+        """Refuse to work in a cache that others can change.
+
+        Raises:
+            SkillRegistryError: They can.
+        """
+        strangers = self.strangers()
+        if strangers is not None:
+            way_out = 'Make it yours and writable for you alone (chmod go-w), or name another folder with cache_dir='
+            raise SkillRegistryError(f'The cache is not used: {strangers}. {way_out}')
 
     # --- Entries --------------------------------------------------------------------------------------------------
 
-    def open(self, revision: str, *, thorough: bool = False) -> Entry | None:
-        """Open the entry of a revision if it is there and complete. It is not removed while it is in use."""
+    def open(self, revision: str, *, pins: Mapping[str, str] | None = None) -> Entry | None:
+        """Open the entry of a revision if it is there and complete. It is not removed while it is in use.
+
+        With `pins`, the content hashes of skills in a lock file, every file is read, and none may be there that was not
+        fetched.
+        """
+        entry = self._open(revision)
+        if entry is None or not entry.manifest.is_whole(entry.root):
+            return None
+        return entry if pins is None or self._is_pinned(entry.manifest, pins) else None
+
+    def open_unchecked(self, revision: str) -> Entry | None:
+        """Open the entry of a revision if it is there and ours, whatever has become of its files."""
+        entry = self._open(revision)
+        return entry if entry is not None and _are_ours(entry.root, entry.manifest.files) else None
+
+    def _open(self, revision: str) -> Entry | None:
         folder = self.folder / revision
-        if not folder.is_dir():
+        if not folder.is_dir() or self.strangers() is not None:
             return None
         use = LockFile(self.folder / f'{revision}.use')
         # A process that holds it exclusively is about to remove the entry.
         if not use.acquire(shared=True):
             return None
         manifest = Manifest.read(folder)
-        root = folder / self.name
         if manifest is None or (manifest.url, manifest.commit) != (self.url, revision):
             return None
-        if not manifest.is_whole(root, thorough=thorough):
+        if not _are_ours(folder, {MANIFEST, *(f'{self.name}/{path}'.rpartition('/')[0] for path in manifest.files)}):
             return None
         with contextlib.suppress(OSError):
             os.utime(use.path)
-        return Entry(root, manifest, use)
+        return Entry(folder / self.name, manifest, use)
+
+    def _is_pinned(self, manifest: Manifest, pins: Mapping[str, str]) -> bool:
+        steps = (manifest.commit, self.name)
+        on_disk = PinnedFolder(root=str(self.folder), steps=steps, files=manifest.pinned(''))
+        return manifest.agrees_with(pins) and on_disk.difference() is None
 
     def ensure(
-        self, revision: str, build: Callable[[FileSink, Path], list[str]], *, patience: float, thorough: bool = False
+        self,
+        revision: str,
+        build: Callable[[FileSink, Path], list[str]],
+        *,
+        patience: float,
+        pins: Mapping[str, str] | None = None,
     ) -> Entry:
         """Open the entry of a revision; build it if it is missing or damaged.
 
         `build` fetches the files into the sink, with the given folder as scratch space, and returns the paths it
         skipped. `patience` is how many seconds to wait for another process that builds the same entry.
         """
-        if entry := self.open(revision, thorough=thorough):
+        if entry := self.open(revision, pins=pins):
             return entry
-        self.folder.mkdir(parents=True, exist_ok=True, mode=self._mode)
-        self._lock_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(self.folder, self._mode)
+        make_folder(self._lock_path.parent)
         with only_one(self._lock_path, patience=patience):
-            if entry := self.open(revision, thorough=thorough):
+            if entry := self.open(revision, pins=pins):
                 return entry
             with self.workspace() as work:
                 new = work / 'entry'
-                (new / self.name).mkdir(parents=True)
+                make_folder(new / self.name, 0o755)
                 (work / 'scratch').mkdir()
                 sink = FileSink(new / self.name)
                 left_out = build(sink, work / 'scratch')
                 manifest = sink.manifest(url=self.url, commit=revision, selection=self.selection, left_out=left_out)
                 manifest.write(new)
-                entry = self._put(revision, new, work / 'damaged', thorough=thorough)
+                entry = self._put(revision, new, work / 'damaged', pins=pins)
         prune(self.home)
         return entry
 
-    def _put(self, revision: str, new: Path, aside: Path, *, thorough: bool) -> Entry:
+    def _put(self, revision: str, new: Path, aside: Path, *, pins: Mapping[str, str] | None) -> Entry:
         """Move a new entry into place, unless another process did so first: its entry is just as good."""
         place = self.folder / revision
-        entry = self.open(revision, thorough=thorough)
+        entry = self.open(revision, pins=pins)
         if entry is None:
             with contextlib.suppress(FileNotFoundError):
                 os.rename(place, aside)
@@ -142,7 +194,9 @@ class SourceStore:
     def workspace(self) -> Generator[Path]:
         """A new folder to work in, removed afterwards."""
         folder = self.home / 'tmp' / uuid.uuid4().hex
-        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.check_owner()
+        make_folder(self.home, self._mode)
+        make_folder(folder.parent)
         lock = LockFile(folder.with_suffix('.lock'))
         lock.acquire()
         try:
@@ -155,12 +209,16 @@ class SourceStore:
             lock.release()
 
     def blobs(self) -> Callable[[str], bytes | None]:
-        """A function that returns the content of a blob from any entry of this source that has it undamaged."""
+        """A function that returns the content of a blob from any entry of this source that has it undamaged.
+
+        Whose entry it is does not matter: only the source itself can have named the blob.
+        """
         places: dict[str, tuple[Path, str]] = {}
-        for revision in self.revisions():
-            manifest = Manifest.read(self.folder / revision)
-            for path, file in manifest.files.items() if manifest else ():
-                places.setdefault(file.blob, (self.folder / revision / self.name / path, file.digest))
+        for folder in (self.home / 'entries').glob(f'{self._key}*'):
+            for _, entry in _entries(folder):
+                manifest = Manifest.read(entry)
+                for path, file in manifest.files.items() if manifest else ():
+                    places.setdefault(file.blob, (entry / self.name / path, file.digest))
 
         def read(blob: str) -> bytes | None:
             try:
@@ -175,6 +233,22 @@ class SourceStore:
     def revisions(self) -> list[str]:
         """The revisions that have entries, the most recently used first."""
         return [path.name for _, path in sorted(_entries(self.folder), reverse=True)]
+
+    # --- Refusals -------------------------------------------------------------------------------------------------
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the server refused these credentials when it was last asked."""
+        return (self.folder / 'refused').exists()
+
+    def note_answer(self, *, refused: bool) -> None:
+        """Record whether the server accepts the credentials: nothing is served offline after a refusal."""
+        with contextlib.suppress(OSError):
+            if refused:
+                make_folder(self.folder, self._mode)
+                (self.folder / 'refused').touch()
+            else:
+                (self.folder / 'refused').unlink()
 
     # --- Refs -----------------------------------------------------------------------------------------------------
 
@@ -192,6 +266,8 @@ class SourceStore:
                 replace_file(self.folder / 'refs.json', json.dumps(refs).encode())
 
     def _refs(self) -> dict[str, list[str]]:
+        if not _are_ours(self.folder, ['refs.json']):
+            return {}
         try:
             refs = _REFS.validate_json((self.folder / 'refs.json').read_bytes())
         except (OSError, ValueError):
@@ -239,6 +315,20 @@ def _entries(source: Path) -> Iterator[tuple[float, Path]]:
         for path in source.iterdir():
             if is_revision(path.name):
                 yield _time_of(path.with_name(f'{path.name}.use')) or _time_of(path), path
+
+
+def _are_ours(folder: Path, files: Iterable[str]) -> bool:
+    """Whether a folder and the files in it, and the folders between, neither belong to others nor let them write."""
+    inside = {''}
+    for path in files:
+        while path not in inside:
+            inside.add(path)
+            path = path.rpartition('/')[0]
+    for path in inside:
+        with contextlib.suppress(OSError):  # whether anything is missing is checked elsewhere
+            if not is_ours(os.lstat(f'{folder}/{path}')):
+                return False
+    return True
 
 
 def _time_of(path: Path) -> float:

@@ -26,14 +26,21 @@ class TargetFolder:
 
     path: Path
 
-    def open(self, url: str, selection: str, revision: str | None) -> Entry | None:
-        """Open what is there if it is complete, the wanted selection, and of this revision; `None` accepts any."""
+    def open(
+        self, url: str, selection: str, revision: str | None, *, pins: Mapping[str, str] | None = None
+    ) -> Entry | None:
+        """Open what is there if it is complete, the wanted selection, and of this revision; `None` accepts any.
+
+        With `pins`, the content hashes of skills in a lock file, every file that was fetched is read.
+        """
         manifest = Manifest.read(self.path / STATE)
         if manifest is None or (manifest.url, manifest.selection) != (url, selection):
             return None
         if revision not in (None, manifest.commit):
             return None
-        return Entry(self.path, manifest) if manifest.is_whole(self.path) else None
+        if not manifest.agrees_with(pins or {}) or not manifest.is_whole(self.path, thorough=pins is not None):
+            return None
+        return Entry(self.path, manifest)
 
     def publish(self, entry: Entry) -> list[str]:
         """Bring the folder to the state of an entry; return the files left alone because somebody edited them."""

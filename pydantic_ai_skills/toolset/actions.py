@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from time import perf_counter
-from typing import Any, Generic, cast
+from typing import Any, Generic, TypeVar, cast
 
 import anyio.to_thread
 from pydantic_ai.exceptions import ApprovalRequired, ToolFailed
 from pydantic_ai.messages import BinaryContent, ToolReturn, ToolReturnPart
 from pydantic_ai.tools import RunContext
 
-from pydantic_ai_skills.exceptions import SkillError, SkillResourceLoadError
+from pydantic_ai_skills.exceptions import SkillError, SkillResourceLoadError, SkillScriptExecutionError
 from pydantic_ai_skills.execution import ScriptResult
 from pydantic_ai_skills.execution.base import SkillScriptStoppedError
-from pydantic_ai_skills.execution.gate import needs_approval
+from pydantic_ai_skills.execution.gate import Gate
 from pydantic_ai_skills.types.functions import guarded
 from pydantic_ai_skills.types.lookup import pick
-from pydantic_ai_skills.types.script import SkillScript
-from pydantic_ai_skills.types.skill import DepsT, Skill
+from pydantic_ai_skills.types.script import ImportedCode, SkillScript
+from pydantic_ai_skills.types.skill import DepsT, Skill, SkillFiles
 
 from . import results
-from .approvals import check_approval, note_request
+from .approvals import check_approval, note_import, note_request, was_import_approved
 from .events import ResourceRead, ScriptFinished, SkillLoaded
 from .history import SkillHistory
 from .library import SkillLibrary
 from .recording import Done, Recorder
 from .script_files import ScriptFiles
 from .typed_tools import TypedTools
+
+T = TypeVar('T')
 
 ScriptArguments = dict[str, Any] | list[Any] | str | None
 """Arguments as a model may write them."""
@@ -40,7 +43,7 @@ class SkillActions(Generic[DepsT]):
         self.library = library
         self.history = history
         self.recorder = recorder
-        self.typed = TypedTools(self.run)
+        self.typed = TypedTools(self.run, self.may_import)
         """The typed tools of the skills."""
         self.files = ScriptFiles()
         """The files that scripts wrote."""
@@ -48,28 +51,103 @@ class SkillActions(Generic[DepsT]):
     # --- Load -----------------------------------------------------------------------------------------------------
 
     async def render(self, skill: Skill[Any], *, arguments: str | None = None, framed: bool = True) -> str:
-        """Read and render a skill, and make its typed tools. Raises a `SkillError` if either is impossible."""
-        reading = anyio.to_thread.run_sync(partial(read_and_render, skill, arguments=arguments, framed=framed))
-        if skill.path is None:  # a developer's function may return them
-            what = f'instructions of skill {skill.name!r}'
-            reading = guarded(reading, what=what, error=SkillResourceLoadError)
-        text = await reading
-        if skill.tools or skill.tool_specs or skill.files.tools_module:
-            await anyio.to_thread.run_sync(self.typed.make, skill)
-        return text
+        """Read and render a skill whose code may be imported. Raises a `SkillError` if that is impossible."""
+        return await _off_the_loop(skill, partial(read_and_render, skill, arguments=arguments, framed=framed))
+
+    async def prepare(self, skill: Skill[Any], *, arguments: str | None = None, framed: bool = True) -> str:
+        """Load a skill before a run, or once more in it: its text, with its typed tools made if nobody has to be asked.
+
+        Raises:
+            SkillError: It cannot be read, or it consists of code that only a run may decide about.
+        """
+        is_ready = await self.make_tools(skill)
+        if skill.needs_import and not is_ready:
+            raise SkillScriptExecutionError(
+                f'The skill {skill.name!r} was not loaded: whether its code may be imported is decided in a run.'
+            )
+        return await self.render(skill, arguments=arguments, framed=framed)
+
+    async def make_tools(self, skill: Skill[Any]) -> bool:
+        """Make the typed tools of a skill before a run; return `False` if a run has to decide about its code.
+
+        Raises:
+            SkillError: Its `tools.py` cannot be imported.
+        """
+        code = await _imports(skill)
+        if code is not None and not self._gate(skill).is_open_for(skill, code):
+            return False
+        await self._make_tools(skill, code)
+        return True
+
+    async def _make_tools(self, skill: Skill[Any], code: ImportedCode | None) -> None:
+        """Make the typed tools of a skill; those that come with an import only with the code that may be imported."""
+        if code or skill.tools or skill.tool_specs:
+            await anyio.to_thread.run_sync(self.typed.make if code else self.typed.declare, skill)
 
     async def load(self, ctx: RunContext[DepsT], skill: Skill[Any], *, framed: bool = True) -> str:
-        """Load a skill for a model: its text, or a short answer if the model can read that already."""
-        load = partial(self._load, ctx, skill, framed=framed)
-        return (await self.recorder.step(ctx, skill, 'load_skill', load)).value
+        """Load a skill for a model: its text, or a short answer if the model can read that already.
 
-    async def _load(self, ctx: RunContext[DepsT], skill: Skill[Any], *, framed: bool) -> Done[str, SkillLoaded]:
+        Raises:
+            ApprovalRequired: A person has to approve the import of its code first.
+            SkillError: It cannot be read, or it consists of code that may not be imported.
+        """
+        code, asks = await _imports(skill), False
+        try:
+            asks = code is not None and await self._gate(skill).needs_approval(ctx, skill, code, None)
+        except SkillScriptExecutionError as refusal:
+            if skill.needs_import:
+                raise
+            self.typed.leave_out(skill, str(refusal))
+            code = None
+        approved = await self._ask_to_import(ctx, code) if code is not None and asks else None
+        load = partial(self._load, ctx, skill, code, framed=framed)
+        text = (await self.recorder.step(ctx, skill, 'load_skill', load)).value
+        if approved is not None:
+            note_import(ctx, skill.name, approved)
+        return text
+
+    async def _load(
+        self, ctx: RunContext[DepsT], skill: Skill[Any], code: ImportedCode | None, *, framed: bool
+    ) -> Done[str, SkillLoaded]:
         async with self.recorder.load(ctx, skill) as record:
             text = await self.render(skill, framed=framed)
+            await self._make_tools(skill, code)
             repeated = self.history.was_sent(text, ctx)
             if repeated:
                 text = results.already_loaded(skill)
             return record.done(text, bytes=len(text.encode()), repeated=repeated)
+
+    # --- Import ---------------------------------------------------------------------------------------------------
+
+    def _gate(self, skill: Skill[Any]) -> Gate:
+        return self.library.owner_of(skill).gate
+
+    async def _ask_to_import(self, ctx: RunContext[DepsT], code: SkillScript) -> str | None:
+        """Ask a person to let the conversation import code; return the digest of what was approved just now."""
+        if await was_import_approved(ctx, code):
+            return None
+        try:
+            return await check_approval(ctx, code, None)
+        except ApprovalRequired as request:
+            note_request(ctx, request)
+            raise
+
+    async def may_import(
+        self, ctx: RunContext[DepsT], skill: Skill[Any], code: SkillScript, digest: str | None = None
+    ) -> bool:
+        """Whether a run may use the code of a skill without asking again; `digest` is that of code imported before."""
+        try:
+            asks = await self._gate(skill).needs_approval(ctx, skill, code, None)
+            return not asks or await was_import_approved(ctx, code, digest)
+        except SkillScriptExecutionError:
+            return False
+
+    async def _files(self, ctx: RunContext[DepsT], skill: Skill[Any]) -> SkillFiles:
+        """The files of a skill, if they can be listed without importing code that a run may not use."""
+        code = skill.imports if skill.needs_import else None
+        if code is not None and not await self.may_import(ctx, skill, code):
+            raise SkillScriptExecutionError(f'The skill {skill.name!r} has to be loaded first.')
+        return await anyio.to_thread.run_sync(lambda: skill.files)
 
     # --- Read -----------------------------------------------------------------------------------------------------
 
@@ -86,7 +164,13 @@ class SkillActions(Generic[DepsT]):
             if value is not None:
                 record.name_resource(name)
             else:
-                files = await anyio.to_thread.run_sync(lambda: skill.files)
+                await anyio.to_thread.run_sync(skill.check_unchanged)
+                files = await self._files(ctx, skill)
+                if name == results.INSTRUCTIONS and all(name != resource.name for resource in files.resources):
+                    text = await anyio.to_thread.run_sync(lambda: skill.content)
+                    record.name_resource(name)
+                    text = results.page_of(text, name, _page_number(args))
+                    return record.done(text, resource_name=name, bytes=_size(text))
                 resource = pick(name, files.resources, files.scripts, kind='resource', skill=skill.name)
                 name = resource.name
                 record.name_resource(name)
@@ -118,9 +202,9 @@ class SkillActions(Generic[DepsT]):
             note_request(ctx, request)
             raise
         if done.event.error is not None:
-            stopped = done.event.outcome == 'stopped'
-            output = f'\n{results.render_result(done.event.result)}' if stopped else ''
-            raise ToolFailed(f'{done.event.error}{output}')
+            if done.event.outcome == 'stopped':
+                raise ToolFailed(results.render_result(done.event.result, why=done.event.error))
+            raise ToolFailed(done.event.error)
         if not isinstance(done.value, ScriptResult):
             return done.value
         return self._answer(ctx, done.value)
@@ -129,14 +213,15 @@ class SkillActions(Generic[DepsT]):
         self, ctx: RunContext[DepsT], skill: Skill[Any], script: SkillScript | str, args: Any, *, ask: bool
     ) -> Done[Any, ScriptFinished]:
         if isinstance(script, str):
-            files = await anyio.to_thread.run_sync(lambda: skill.files)
+            files = await self._files(ctx, skill)
             script = pick(script, files.scripts, files.resources, kind='script', skill=skill.name)
-        policy = self.library.owner_of(skill).script_policy
-        ask = await needs_approval(policy, ctx, skill, script, args) or ask
+        gate = self._gate(skill)
+        ask = await gate.needs_approval(ctx, skill, script, args) or ask
         if ask:
             await check_approval(ctx, script, args)
+        await anyio.to_thread.run_sync(skill.check_unchanged)
         # Preparing a script may reveal which arguments it takes, so the policy looks at them again.
-        if await script.prepare(ctx, args) and await needs_approval(policy, ctx, skill, script, args) and not ask:
+        if await script.prepare(ctx, args) and await gate.needs_approval(ctx, skill, script, args) and not ask:
             await check_approval(ctx, script, args)
         async with self.recorder.run(ctx, skill, script) as record:
             value, ending = await _run_script(script, ctx, args)
@@ -154,11 +239,25 @@ class SkillActions(Generic[DepsT]):
         return ToolReturn(text, metadata=result)
 
 
+async def _imports(skill: Skill[Any]) -> ImportedCode | None:
+    """The code that loading a skill imports."""
+    return skill.imports if skill.is_listed else await _off_the_loop(skill, lambda: skill.imports)
+
+
+async def _off_the_loop(skill: Skill[Any], work: Callable[[], T]) -> T:
+    """Read something of a skill in a thread, where a developer's function may be called for it and fail."""
+    working = anyio.to_thread.run_sync(work)
+    if skill.path is not None:
+        return await working
+    return await guarded(working, what=f'instructions of skill {skill.name!r}', error=SkillResourceLoadError)
+
+
 def read_and_render(skill: Skill[Any], *, arguments: str | None = None, framed: bool = True) -> str:
     """Read all that loading a skill needs, then render it. It blocks.
 
     `arguments` are what a person typed after the skill's name. With `framed`, the instructions are in an element.
     """
+    skill.check_unchanged()
     header, instructions = skill.read()
     if arguments is not None:
         from .invoke import fill_in_arguments  # only people give arguments

@@ -23,9 +23,12 @@ from .recording import carried
 REQUESTS = 'pydantic_ai_skills.approvals'
 """Notes the digest of what a person was asked to approve, in the metadata of the message with the call."""
 
+IMPORTS = 'pydantic_ai_skills.imports'
+"""Notes the digest of the code of a skill that a person let this conversation import, in the same place."""
 
-async def check_approval(ctx: RunContext[Any], script: SkillScript, args: Any) -> None:
-    """Return if a person has approved this script with these arguments, and no file of its skill has changed since.
+
+async def check_approval(ctx: RunContext[Any], script: SkillScript, args: Any) -> str:
+    """The digest of what a person has approved: this script with these arguments, and no file has changed since.
 
     Raises:
         ApprovalRequired: Nobody has been asked yet.
@@ -48,10 +51,27 @@ async def check_approval(ctx: RunContext[Any], script: SkillScript, args: Any) -
             f'The script {script.name!r} was not run: it, its arguments or a file of its skill is not what was '
             'approved. Call it again to ask for another approval.'
         )
+    return call.digest
 
 
 def note_request(ctx: RunContext[Any], request: ApprovalRequired) -> None:
     """Note in the conversation what a person is asked to approve, so that any process can check the approval."""
+    _note(ctx, REQUESTS, ctx.tool_call_id or '', (request.metadata or {}).get('digest'))
+
+
+def note_import(ctx: RunContext[Any], skill_name: str, digest: str) -> None:
+    """Note in the conversation that a person let it import the code of a skill."""
+    _note(ctx, IMPORTS, skill_name, digest)
+
+
+async def was_import_approved(ctx: RunContext[Any], code: SkillScript, digest: str | None = None) -> bool:
+    """Whether a person let this conversation import the code of a skill: that with the digest, or as it is now."""
+    approved = list(notes(_messages(ctx), IMPORTS, code.skill_name or ''))
+    return bool(approved) and (digest or (await describe_call(code, None)).digest) in approved
+
+
+def _note(ctx: RunContext[Any], kind: str, key: str, value: Any) -> None:
+    """Note something in the metadata of the message that holds this call."""
     with_call = (
         message
         for message in reversed(_messages(ctx))
@@ -59,7 +79,7 @@ def note_request(ctx: RunContext[Any], request: ApprovalRequired) -> None:
     )
     message = next(with_call, None)
     if message is not None:
-        add_note(message, REQUESTS, ctx.tool_call_id or '', (request.metadata or {}).get('digest'))
+        add_note(message, kind, key, value)
 
 
 def _messages(ctx: RunContext[Any]) -> Sequence[ModelMessage]:

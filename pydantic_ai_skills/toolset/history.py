@@ -31,7 +31,7 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai_skills.types.skill import DepsT, Skill
 
 from .recording import carried
-from .results import is_skill_text, lost, not_loaded, rename_tools
+from .results import is_skill_text, rename_tools
 
 if TYPE_CHECKING:
     from .library import SkillLibrary
@@ -63,19 +63,26 @@ class SkillHistory(Generic[DepsT]):
 
     # --- Loaded skills --------------------------------------------------------------------------------------------
 
-    def loaded(self, ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
+    async def loaded(self, ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
         """The loaded skills that the model can still read, in the order they were loaded."""
+        return await self.library.existing(self._found(ctx), ctx)
+
+    def loaded_now(self, ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
+        """Like `loaded`, for code that cannot wait: without the skills whose filter would have to."""
+        return self.library.existing_now(self._found(ctx), ctx)
+
+    def _found(self, ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
         names = (name for name, _ in self._loads(messages_of(ctx) or ()))
         deferred = sorted(ctx.loaded_capability_ids) if self.library.on_demand is not None else ()
-        return self.library.named(dict.fromkeys((*names, *deferred)), ctx)
+        return self.library.named((*names, *deferred))
 
-    def check_loaded(self, skill: Skill[Any], ctx: RunContext[DepsT]) -> None:
+    async def check_loaded(self, skill: Skill[Any], ctx: RunContext[DepsT]) -> None:
         """Raise a `ToolFailed` that says how to load a skill, unless it is loaded."""
-        if messages_of(ctx) is None or skill in self.loaded(ctx):
+        if messages_of(ctx) is None or skill in await self.loaded(ctx):
             return
         if self.library.is_deferred(skill, ctx):
-            raise ToolFailed(not_loaded(skill, _load_capability(ctx), 'id'))
-        raise ToolFailed(not_loaded(skill, self.tool_names(ctx)['load_skill'], 'skill_name'))
+            raise ToolFailed(_not_loaded(skill, _load_capability(ctx), 'id'))
+        raise ToolFailed(_not_loaded(skill, self.tool_names(ctx)['load_skill'], 'skill_name'))
 
     def was_sent(self, text: str, ctx: RunContext[Any]) -> bool:
         """Whether this toolset's own `load_skill` returned this very text, and the model can still read it."""
@@ -110,18 +117,16 @@ class SkillHistory(Generic[DepsT]):
                 if message.run_id == ctx.run_id:
                     add_note(message, LOADED, self.toolset_id, names)
 
-    def lost(self, ctx: RunContext[DepsT], messages: Sequence[ModelMessage]) -> str | None:
+    async def lost(self, ctx: RunContext[DepsT], messages: Sequence[ModelMessage]) -> str | None:
         """What to tell the model about skills that were loaded once and are no longer in these messages."""
-        ever = self.library.named(self._ever_loaded(messages), ctx)
-        if not ever:
-            return None
-        now = self.library.named(self._names(post_compaction_window(messages)), ctx)
-        gone = [skill for skill in ever if skill not in now]
+        now = self.library.named(self._names(post_compaction_window(messages)))
+        missing = [skill for skill in self.library.named(self._ever_loaded(messages)) if skill not in now]
+        gone = await self.library.existing(missing, ctx) if missing else []
         if not gone:
             return None
         deferred = all(self.library.is_deferred(skill, ctx) for skill in gone)
         load_tool = _load_capability(ctx) if deferred else self.tool_names(ctx)['load_skill']
-        return lost([skill.name for skill in gone], load_tool)
+        return _lost([skill.name for skill in gone], load_tool)
 
     def _names(self, messages: Sequence[ModelMessage]) -> list[str]:
         names = [name for name, _ in self._loads(messages)]
@@ -144,6 +149,23 @@ class SkillHistory(Generic[DepsT]):
         """This package's text with the names by which the model knows the toolset's tools."""
         renamed = [(own, seen) for own, seen in self.tool_names(ctx).items() if own != seen]
         return rename_tools(text, tuple(renamed)) if renamed else text
+
+
+# --- Texts --------------------------------------------------------------------------------------------------------
+
+
+def _not_loaded(skill: Skill[Any], load_tool: str, parameter: str) -> str:
+    """Why a skill that is not loaded can be neither read nor run."""
+    return f'The skill {skill.name!r} is not loaded. Call `{load_tool}` with {parameter} {skill.name!r} first.'
+
+
+def _lost(names: Sequence[str], load_tool: str) -> str:
+    """A note about loaded skills whose instructions were taken out of the conversation."""
+    listed = ', '.join(map(repr, names))
+    return (
+        f'These skills were loaded earlier, but their instructions are no longer in the conversation: {listed}. '
+        f'Call `{load_tool}` again before you use one of them.'
+    )
 
 
 # --- Messages -----------------------------------------------------------------------------------------------------

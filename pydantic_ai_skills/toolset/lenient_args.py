@@ -15,6 +15,8 @@ from pydantic_ai.toolsets.function import FunctionToolsetTool
 
 from pydantic_ai_skills.types.functions import describe_misfit
 
+from .results import outgoing
+
 ToolT = TypeVar('ToolT', bound=ToolsetTool[Any])
 
 
@@ -43,7 +45,7 @@ class _LenientValidator(SchemaValidatorProt):
             return validate(given, **options)
         except ValidationError as misfit:
             wrong = describe_misfit(misfit, self.tool_def.parameters_json_schema)
-            raise ToolFailed(f'The arguments of {self.tool_def.name} do not fit. {wrong}') from misfit
+            raise ToolFailed(outgoing(f'The arguments of {self.tool_def.name} do not fit. {wrong}')) from misfit
 
 
 async def fail_on_timeout(call: Callable[[ToolsetTool[Any]], Awaitable[Any]], tool: ToolsetTool[Any]) -> Any:

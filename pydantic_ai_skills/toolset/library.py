@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from inspect import isawaitable
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -15,7 +18,7 @@ from pydantic_ai.tools import RunContext
 
 from pydantic_ai_skills.catalog.merge import Catalog, Contents, load_catalog, merge
 from pydantic_ai_skills.directory.directory import SkillsDirectory
-from pydantic_ai_skills.execution.gate import ScriptPolicy
+from pydantic_ai_skills.execution.gate import Gate
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.registries.base import SkillRegistry
 from pydantic_ai_skills.types.skill import DepsT, Skill
@@ -28,8 +31,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger('pydantic_ai_skills')
 
-SkillFilter = Callable[[RunContext[DepsT], Skill[DepsT]], bool]
-"""Whether a skill exists for a run."""
+SkillFilter = Callable[[RunContext[DepsT], Skill[DepsT]], bool | Awaitable[bool]]
+"""Whether a skill exists for a run. It may be async."""
 
 MAX_SKILLS_FILTERED_AT_ONCE = 1_000
 """With more than this, `skill_filter` is called in a worker thread, so that the event loop need not wait."""
@@ -45,7 +48,7 @@ class SkillLibrary(Generic[DepsT]):
         registries: Sequence[SkillRegistry],
         settings: ViewSettings,
         skill_filter: SkillFilter[DepsT] | None,
-        script_policy: ScriptPolicy | None,
+        gate: Gate,
         watch: bool = False,
     ) -> None:
         self._watch = watch
@@ -57,7 +60,8 @@ class SkillLibrary(Generic[DepsT]):
         self.registries = list(registries)
         self.settings = settings
         self.skill_filter = skill_filter
-        self.script_policy: ScriptPolicy | None = script_policy
+        self.gate = gate
+        """Decides whether code of its skills runs."""
         self.on_demand: str | None = None
         """The id of the capability that offers skills as deferred capabilities, if one does."""
         self.generation = (0, 0)
@@ -198,21 +202,16 @@ class SkillLibrary(Generic[DepsT]):
         if self._view is None or self._is_outdated:
             await self.load()
         view = self.look()
-        if self._has_filter and len(view.catalog.skills) > MAX_SKILLS_FILTERED_AT_ONCE:
-            return await anyio.to_thread.run_sync(self._visible, view, ctx)
-        return self._visible(view, ctx)
+        names = self._shown(view)
+        if self._has_filter:
+            skills = view.catalog.skills
+            existing = await self.existing([skills[name] for name in (skills if names is None else names)], ctx)
+            names = tuple(skill.name for skill in existing)
+        return view if names is None else self.settings.narrow(view, names)
 
     @property
     def _has_filter(self) -> bool:
         return any(part.skill_filter is not None for part in self._parts or (self,))
-
-    def _visible(self, view: View, ctx: RunContext[DepsT]) -> View:
-        names = self._shown(view)
-        if not self._has_filter:
-            return view if names is None else self.settings.narrow(view, names)
-        skills = view.catalog.skills
-        shown = skills if names is None else names
-        return self.settings.narrow(view, tuple(name for name in shown if self.exists(skills[name], ctx)))
 
     def listed(self, view: View, ctx: RunContext[DepsT]) -> View:
         """The view without the skills that pydantic-ai lists and loads as deferred capabilities."""
@@ -236,17 +235,33 @@ class SkillLibrary(Generic[DepsT]):
         """Whether a run offers this skill as a deferred capability."""
         return bool(self.deferred([skill], ctx))
 
-    def exists(self, skill: Skill[DepsT], ctx: RunContext[DepsT]) -> bool:
-        """Whether a skill exists for a run, even if only a person may load it."""
-        skill_filter = self.owner_of(skill).skill_filter
-        return skill_filter is None or skill_filter(ctx, skill)
+    async def existing(self, skills: Sequence[Skill[DepsT]], ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
+        """Those of the skills that exist for a run, even if only a person may load them."""
+        if not self._has_filter:
+            return list(skills)
+        ask = partial(self._answers, skills, ctx)
+        many = len(skills) > MAX_SKILLS_FILTERED_AT_ONCE
+        answers = await anyio.to_thread.run_sync(ask) if many else ask()
+        return [skill for skill, yes in zip(skills, answers, strict=True) if (await yes if isawaitable(yes) else yes)]
 
-    def named(self, names: Iterable[str], ctx: RunContext[DepsT]) -> list[Skill[Any]]:
-        """The skills of these names that exist for a run; none if nothing was read yet."""
+    def existing_now(self, skills: Sequence[Skill[DepsT]], ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
+        """Like `existing`, for code that cannot wait: without the skills whose filter would have to."""
+        return [
+            skill
+            for skill, yes in zip(skills, self._answers(skills, ctx), strict=True)
+            if (_without_waiting(yes) if isawaitable(yes) else yes)
+        ]
+
+    def _answers(self, skills: Sequence[Skill[DepsT]], ctx: RunContext[DepsT]) -> list[bool | Awaitable[bool]]:
+        filters = [self.owner_of(skill).skill_filter for skill in skills]
+        return [ask is None or ask(ctx, skill) for ask, skill in zip(filters, skills, strict=True)]
+
+    def named(self, names: Iterable[str]) -> list[Skill[Any]]:
+        """The skills of these names, whether or not they exist for a run; none if nothing was read yet."""
         catalog = self._view.catalog if self._view else None
         # Several names may mean one skill: `My_Skill` finds `my-skill`.
         found = dict.fromkeys(catalog.get(name) for name in names) if catalog else ()
-        return [skill for skill in found if skill is not None and self.exists(skill, ctx)]
+        return [skill for skill in found if skill is not None]
 
     def _shown(self, view: View) -> tuple[str, ...] | None:
         """The names of the skills that a model may load by itself; `None` for all."""
@@ -255,6 +270,18 @@ class SkillLibrary(Generic[DepsT]):
             names = tuple(name for name, skill in skills.items() if not skill.disable_model_invocation)
             self._shown_of = view, None if len(names) == len(skills) else names
         return self._shown_of[1]
+
+
+def _without_waiting(answer: Awaitable[bool]) -> bool:
+    """What an async filter answers if it answers at once; no if it has to wait for something."""
+    steps = answer.__await__()
+    with suppress(RuntimeError):  # it needs the event loop, which this thread does not have
+        try:
+            next(steps)
+            steps.close()
+        except StopIteration as done:
+            return bool(done.value)
+    return False
 
 
 def _ids_of_capabilities(ctx: RunContext[Any]) -> set[str]:

@@ -70,7 +70,7 @@ class ModelTools(Generic[DepsT]):
         """
         skill = await self._find(skill_name, ctx)
         if self.library.is_deferred(skill, ctx):
-            self.history.check_loaded(skill, ctx)
+            await self.history.check_loaded(skill, ctx)
             return results.already_loaded(skill)
         return await self.actions.load(ctx, skill)
 
@@ -107,14 +107,14 @@ class ModelTools(Generic[DepsT]):
         catalog = (await self.library.visible(ctx)).catalog
         skill = catalog.skills.get(name) or catalog.get(name)
         # A person may have loaded one that the model does not see.
-        skill = skill or next((loaded for loaded in self.history.loaded(ctx) if loaded.name == name), None)
+        skill = skill or next((loaded for loaded in await self.history.loaded(ctx) if loaded.name == name), None)
         return skill or await anyio.to_thread.run_sync(catalog.find, name, partial(self.close_to, catalog))
 
     async def _find_loaded(self, name: str, ctx: RunContext[DepsT]) -> Skill[Any]:
         """Find a skill whose files the run may use; where skills are on demand, it must be loaded."""
         skill = await self._find(name, ctx)
         if self.library.on_demand is not None:
-            self.history.check_loaded(skill, ctx)
+            await self.history.check_loaded(skill, ctx)
         return skill
 
     def close_to(self, visible: Catalog, name: str) -> Sequence[str]:

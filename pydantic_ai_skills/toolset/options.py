@@ -95,7 +95,8 @@ class SkillsToolsetOptions(PlainOptions, Generic[DepsT], total=False):
     skill_filter: SkillFilter[DepsT] | None
     """Called with the run's context and a skill.
 
-    If it returns false, the skill does not exist for that run, neither in the instructions nor for any tool.
+    If it returns false, the skill does not exist for that run, neither in the instructions nor for any tool. It may be
+    async.
     """
 
     script_executor: SkillScriptExecutor | None
@@ -104,8 +105,10 @@ class SkillsToolsetOptions(PlainOptions, Generic[DepsT], total=False):
     script_policy: ScriptPolicy | None
     """Whether a script may run: `'allow'`, `'ask'` (a person approves each call), `'deny'`, or a function.
 
-    The function takes `(ctx, skill, script, args)` and returns one of them. By default every script runs, except that
-    scripts from a registry need a sandbox unless the registry is trusted.
+    The function takes `(ctx, skill, script, args)` and returns one of them. It decides about every way to run code of a
+    skill: scripts, declared tools, functions of packages, and the import of a `tools.py`, which counts as a script of
+    that name. By default all of it runs. Whatever the policy says, code from a source that is not trusted runs in a
+    sandbox only, and never in this process.
     """
 
 

@@ -1,18 +1,27 @@
-"""Renders the answers of the tools with pure functions that clean and escape text from skills."""
+"""Renders the answers of the tools with pure functions, and is the one exit for what the model is told.
+
+What leaves the toolset passes `outgoing`: it removes hidden characters, neutralises forged tags, and measures.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from html import escape
-from typing import Any, NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple, cast
 
+from pydantic_ai.exceptions import ApprovalRequired, ModelRetry, ToolFailed
 from pydantic_ai.framing import RegisteredTag, neutralize_tags, register_tag, wrap
+from pydantic_ai.messages import TextContent, ToolReturn, ToolReturnPart, is_multi_modal_content
+from pydantic_ai.tools import ToolDefinition
+from pydantic_core import to_jsonable_python
 
 from pydantic_ai_skills.execution.base import ScriptResult, describe_exit
+from pydantic_ai_skills.parsing.characters import HIDDEN
 from pydantic_ai_skills.parsing.header import SkillHeader
 from pydantic_ai_skills.parsing.skill_names import tool_name
 from pydantic_ai_skills.types.resource import SkillResource
@@ -22,28 +31,35 @@ from pydantic_ai_skills.types.skill import Skill
 MAX_DESCRIPTION_CHARS = 1024
 """How much of one description is shown in a list of skills."""
 
-PAGE_CHARS = 40_000
+PAGE_BYTES = 40_000
 """How much of a text resource, or of the list of all skills, is sent at once."""
 
-MAX_RESULT_BYTES = 62 * 1024
-"""How much of a script's output is sent, escaped. Executors keep less, but escaping can make it longer."""
+MAX_RESULT_BYTES = 64 * 1024
+"""How much one answer may have, with names and tags counted."""
 
 MAX_FILES_SHOWN = 200
 """How many resources and how many scripts of a skill are listed when it is loaded."""
+
+MAX_LISTED_BYTES = {'resource': 16 * 1024, 'script': 16 * 1024, 'tool': 8 * 1024}
+"""How long each of the lists of a loaded skill may be."""
+
+INSTRUCTIONS = 'SKILL.md'
+"""The name under which instructions that are too long to be sent at once can be read."""
+
+MAX_PLACE_CHARS = 4096
+"""How long the location of a skill may be."""
 
 # Only tags around text that is not escaped are registered: pydantic-ai escapes registered tags in instructions.
 _SKILL_INSTRUCTIONS = register_tag('skill_instructions')
 _STDOUT = register_tag('script_stdout')
 _STDERR = register_tag('script_stderr')
 
-_BREAKS = re.compile(r'\s+')
-_WITHOUT_WIDTH = frozenset(
-    map(chr, (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, *range(0xFE00, 0xFE10), 0xFFA0))
-) | frozenset(map(chr, range(0xE0100, 0xE01F0)))
-"""Letters and accents that are invisible; the variation selectors among them can encode whole messages."""
-
-_SUSPECT = re.compile(r'[^\x20-\x7e\n\t]')
-"""Only these characters need a check."""
+_LINE_ENDS = re.compile('\r\n?|[\u2028\u2029]')
+_OUR_TAGS = re.compile(
+    r'<(?=\s*(?:/\s*)?(?:skill|available_skills|skill_instructions|script_stdout|script_stderr)(?=[\s/>]|$))',
+    re.IGNORECASE,
+)
+_CUT = '\n[The rest was cut.]'
 
 _FOR_TERMINALS = re.compile(
     r'\x1b(?:\[[0-?]*[ -/]*[@-~]'  # colours, and moves of the cursor
@@ -52,35 +68,113 @@ _FOR_TERMINALS = re.compile(
 )
 
 
+# --- The exit -----------------------------------------------------------------------------------------------------
+
+
+class Framed(str):
+    """Text in this package's tags that fits into a result, with all text of others in it cleaned and neutralised."""
+
+    __slots__ = ()
+
+
+def outgoing(value: Any) -> Any:
+    """What the model may be sent of a value that a tool returned: clean, without forged tags, not too long.
+
+    A value with nothing to change is returned as it is. Images and other files pass.
+    """
+    if isinstance(value, Framed):
+        return str(value)
+    if isinstance(value, ToolReturn):
+        returned = cast(ToolReturn[Any], value)
+        return replace(returned, return_value=outgoing(returned.return_value), content=outgoing(returned.content))
+    if isinstance(value, str):
+        return cut(visible(value[: 2 * MAX_RESULT_BYTES]))
+    try:
+        value = _each_text(value)
+        part = ToolReturnPart('', value, '')
+        text = part.model_response_str()
+    except (ValueError, RecursionError):  # it cannot be encoded for a model
+        return outgoing(repr(value))
+    shortened = cut(text)
+    return value if shortened == text else [shortened, *part.files] if part.files else shortened
+
+
+def outgoing_error(error: Exception) -> Exception:
+    """The same error with a message that the model, or the person who is asked for approval, may be shown."""
+    if isinstance(error, ToolFailed | ModelRetry):
+        error.message = outgoing(error.message)
+        error.args = (error.message,)
+    elif isinstance(error, ApprovalRequired):
+        error.metadata = _each_text(error.metadata, escaped)
+    return error
+
+
+def outgoing_tool(tool: ToolDefinition) -> ToolDefinition:
+    """The definition of a skill's tool, clean in every text."""
+    description, schema = _each_text(tool.description), _each_text(tool.parameters_json_schema)
+    if description is tool.description and schema is tool.parameters_json_schema:
+        return tool
+    return replace(tool, description=description, parameters_json_schema=schema)
+
+
+def visible(text: str) -> str:
+    """Clean text in which no tag can pass for one of this package's."""
+    return _OUR_TAGS.sub('&lt;', clean(text))
+
+
+def escaped(text: str) -> str:
+    r"""Text with its hidden characters written out, such as `\u202e`, for a person who has to see them."""
+    return HIDDEN.sub(lambda match: match[0].encode('unicode_escape').decode(), text)
+
+
+def cut(text: str, room: int = MAX_RESULT_BYTES, note: str = _CUT) -> str:
+    """Text of at most `room` bytes; where it is cut, a note says so."""
+    data = text.encode('utf-8', 'replace')
+    if len(data) <= room:
+        return text
+    return data[: max(0, room - len(note.encode()))].decode(errors='ignore') + note
+
+
+def _each_text(value: Any, change: Callable[[str], str] = visible) -> Any:
+    """A value with each text in it changed; the very same one if nothing changes."""
+    changed: Any = value
+    if isinstance(value, str):
+        changed = change(value)
+    elif isinstance(value, TextContent):
+        changed = replace(value, content=change(value.content))
+    elif value is None or isinstance(value, bool | int | float) or is_multi_modal_content(value):
+        return value
+    elif isinstance(value, Mapping):
+        changed = {_each_text(key, change): _each_text(item, change) for key, item in cast(Any, value).items()}
+    elif isinstance(value, list | tuple):
+        changed = [_each_text(item, change) for item in cast(Sequence[Any], value)]
+        changed = changed if isinstance(value, list) else tuple(changed)
+    else:
+        plain = to_jsonable_python(value, by_alias=True, bytes_mode='base64')
+        changed = _each_text(plain, change)
+        return value if changed == plain else changed
+    return cast(Any, value) if changed == value else changed
+
+
 # --- Text from skills ---------------------------------------------------------------------------------------------
 
 
 def clean(text: str) -> str:
-    """Remove characters that hide, reorder or smuggle text: control, format, private, unassigned, zero-width."""
-    return _SUSPECT.sub(_visible, text.replace('\r\n', '\n'))
+    """Remove characters that hide, reorder or smuggle text; lines end with a line feed."""
+    return HIDDEN.sub('', _LINE_ENDS.sub('\n', text))
 
 
 def one_line(text: str) -> str:
     """Clean text and put it on one line."""
-    return _BREAKS.sub(' ', clean(text)).strip()
-
-
-def _visible(match: re.Match[str]) -> str:
-    character = match[0]
-    category = unicodedata.category(character)
-    if category in ('Zl', 'Zp'):
-        return '\n'
-    return '' if category[0] == 'C' or character in _WITHOUT_WIDTH else character
+    return ' '.join(clean(text).split())
 
 
 def shorten(text: str, room: int) -> str:
     """Cut text with an ellipsis so that it takes at most `room` characters when escaped."""
-    if len(escape(text, quote=False)) <= room:
+    if len(text) <= room and len(escape(text, quote=False)) <= room:
         return text
-    text = text[: room - 1]
-    while len(escape(text, quote=False)) > room - 1:
-        text = text[:-1]
-    return f'{text.rstrip()}…'
+    sizes = accumulate({'&': 5, '<': 4, '>': 4}.get(character, 1) for character in text[:room])
+    return f'{text[: sum(size < room for size in sizes)].rstrip()}…'
 
 
 def element(tag: str, text: str) -> str:
@@ -106,12 +200,12 @@ def describe(skills: Iterable[Skill[Any]]) -> dict[str, str]:
 def list_page(skills: Iterable[Skill[Any]], page: int) -> dict[str, Any] | str:
     """All names and descriptions, or one page of them if they are too many to be sent at once."""
     pages: list[dict[str, str]] = [{}]
-    room = PAGE_CHARS
+    room = PAGE_BYTES
     for name, description in describe(skills).items():
-        room -= len(name) + len(description)
+        room -= _size_in_json(name, description)
         if room < 0 and pages[-1]:
             pages.append({})
-            room = PAGE_CHARS - len(name) - len(description)
+            room = PAGE_BYTES - _size_in_json(name, description)
         pages[-1][name] = description
     if page == 1 == len(pages):
         return pages[0]
@@ -121,11 +215,17 @@ def list_page(skills: Iterable[Skill[Any]], page: int) -> dict[str, Any] | str:
     return {'skills': pages[page - 1], 'page': page, 'pages': len(pages), 'total': sum(map(len, pages)), **further}
 
 
+def _size_in_json(name: str, description: str) -> int:
+    return len(json.dumps({name: description}, ensure_ascii=False).encode())
+
+
 def found(skills: Sequence[Skill[Any]], query: str) -> dict[str, str] | str:
-    """The result of a search: names and descriptions, best first."""
+    """The result of a search: names and descriptions, best first, as many as can be sent at once."""
     if not skills:
-        return f'No skill fits {one_line(query)[:200]!r}. Try other words: fewer, or more general ones.'
-    return describe(skills)
+        return f'No skill fits {one_line(query[:400])[:200]!r}. Try other words: fewer, or more general ones.'
+    described = describe(skills)
+    sizes = accumulate(_size_in_json(name, description) for name, description in described.items())
+    return {name: described[name] for name, size in zip(described, sizes, strict=True) if size <= PAGE_BYTES}
 
 
 # --- A loaded skill -----------------------------------------------------------------------------------------------
@@ -155,49 +255,70 @@ def render_skill(skill: Skill[Any], content: SkillContent, *, framed: bool = Tru
 
     With `framed`, the instructions are in an element of their own, which marks them as the skill's text.
     """
-    instructions = clean(content.instructions).strip()
     parts = [
         '<skill>',
         element('name', skill.name),
-        element('description', one_line(content.header.description)),
-        element('uri', one_line(skill.uri)),
+        element('description', shorten(one_line(content.header.description), MAX_DESCRIPTION_CHARS)),
+        element('uri', shorten(one_line(skill.uri), MAX_DESCRIPTION_CHARS)),
     ]
     if skill.path is not None:
-        parts.append(element('location', one_line(skill.path)))
+        parts.append(element('location', shorten(one_line(skill.path), MAX_PLACE_CHARS)))
     if content.header.compatibility:
-        parts.append(element('compatibility', one_line(content.header.compatibility)))
+        parts.append(element('compatibility', shorten(one_line(content.header.compatibility), MAX_DESCRIPTION_CHARS)))
     parts += _item_list('resource', content.resources, {})
     parts += _item_list('script', content.scripts, content.usages)
     if not skill.is_trusted:
         parts += _declared_tools(skill)
+    frame = wrap(_SKILL_INSTRUCTIONS, '\n\n') if framed else '\n'
+    room = MAX_RESULT_BYTES - len('\n'.join((*parts, frame, '</skill>')).encode())
+    instructions = _instructions(content.instructions, room)
     if not framed:
         return '\n'.join((*parts, '</skill>', '', instructions))
-    parts += [wrap(_SKILL_INSTRUCTIONS, f'\n{instructions}\n'), '</skill>']
-    return '\n'.join(parts)
+    return Framed('\n'.join((*parts, wrap(_SKILL_INSTRUCTIONS, f'\n{instructions}\n'), '</skill>')))
+
+
+def _instructions(text: str, room: int) -> str:
+    note = (
+        f'\n\n[The rest of the instructions, which have {len(text):,} characters, was cut. They can be read as the '
+        f"resource '{INSTRUCTIONS}', in pages.]"
+    )
+    return cut(neutralize_tags(visible(text)).strip(), room, note)
 
 
 def _declared_tools(skill: Skill[Any]) -> list[str]:
     """How an untrusted skill describes its tools. Their definitions do not: a provider may present those as its own."""
-    lines: list[str] = []
+    lines: list[tuple[str, str]] = []
     for tool in skill.tool_specs:
-        parts = [element('name', tool_name(skill.name, tool.name)), element('description', clean(tool.description))]
+        name = element('name', tool_name(skill.name, tool.name))
+        parts = [name, element('description', clean(tool.description))]
         if tool.arguments:
             parameters = {argument.name: argument.schema() for argument in tool.arguments}
             parts.append(element('parameters', clean(json.dumps(parameters, ensure_ascii=False))))
-        lines.append(f'<tool>{"".join(parts)}</tool>')
-    return ['<tools>', *lines, '</tools>'] if lines else []
+        lines.append((''.join(parts), name))
+    return _listed('tool', lines, len(lines))
 
 
 def _item_list(tag: str, items: Collection[SkillResource | SkillScript], usages: Mapping[str, str]) -> list[str]:
-    if not items:
-        return []
-    lines = [_item(tag, item, usages.get(item.name)) for item in list(items)[:MAX_FILES_SHOWN]]
-    if len(items) > MAX_FILES_SHOWN:
-        lines.append(f'<not_listed count="{len(items) - MAX_FILES_SHOWN}"/>')
-    return [f'<{tag}s>', *lines, f'</{tag}s>']
+    shown = list(items)[:MAX_FILES_SHOWN]
+    lines = [(_item(item, usages.get(item.name)), element('name', one_line(item.name))) for item in shown]
+    return _listed(tag, lines, len(items))
 
 
-def _item(tag: str, item: SkillResource | SkillScript, usage: str | None) -> str:
+def _listed(tag: str, lines: Sequence[tuple[str, str]], total: int) -> list[str]:
+    """As many of the elements as fit, each whole or with its name alone, and how many more there are."""
+    shown: list[str] = []
+    room = MAX_LISTED_BYTES[tag]
+    for whole, name in lines:
+        fitting = next((text for text in (whole, name) if len(text.encode()) <= room), None)
+        if fitting is not None:
+            shown.append(f'<{tag}>{fitting}</{tag}>')
+            room -= len(shown[-1].encode()) + 1
+    if total > len(shown):
+        shown.append(f'<not_listed count="{total - len(shown)}"/>')
+    return [f'<{tag}s>', *shown, f'</{tag}s>'] if total else []
+
+
+def _item(item: SkillResource | SkillScript, usage: str | None) -> str:
     parts = [element('name', one_line(item.name))]
     if item.description:
         parts.append(element('description', one_line(item.description)))
@@ -206,7 +327,7 @@ def _item(tag: str, item: SkillResource | SkillScript, usage: str | None) -> str
         parts.append(element('parameters', clean(parameters)))
     elif usage:
         parts.append(element('usage', clean(usage)))
-    return f'<{tag}>{"".join(parts)}</{tag}>'
+    return ''.join(parts)
 
 
 def is_skill_text(content: object) -> bool:
@@ -219,50 +340,52 @@ def already_loaded(skill: Skill[Any]) -> str:
     return f'The skill {skill.name!r} is loaded already: its instructions are above and have not changed.'
 
 
-def not_loaded(skill: Skill[Any], load_tool: str, parameter: str) -> str:
-    """Why a skill that is not loaded can be neither read nor run."""
-    return f'The skill {skill.name!r} is not loaded. Call `{load_tool}` with {parameter} {skill.name!r} first.'
-
-
-def lost(names: Sequence[str], load_tool: str) -> str:
-    """A note about loaded skills whose instructions were taken out of the conversation."""
-    listed = ', '.join(map(repr, names))
-    return (
-        f'These skills were loaded earlier, but their instructions are no longer in the conversation: {listed}. '
-        f'Call `{load_tool}` again before you use one of them.'
-    )
-
-
 # --- Resources and scripts ----------------------------------------------------------------------------------------
 
 
 def page_of(text: str, name: str, page: int) -> str:
     """One page of a long text, with a line that says how to read on; a text that fits on one page is unchanged."""
-    pages = max(1, -(-len(text) // PAGE_CHARS))
+    data = text.encode('utf-8', 'replace')
+    pages = max(1, -(-len(data) // PAGE_BYTES))
     if pages == 1 and page == 1:
         return text
+    name = shorten(one_line(name), 200)
     if not 1 <= page <= pages:
         return f'[{name!r} has {pages} page{"s" if pages > 1 else ""}; there is no page {page}.]'
-    part = text[(page - 1) * PAGE_CHARS : page * PAGE_CHARS]
+    start, end = (_start_of_character(data, place * PAGE_BYTES) for place in (page - 1, page))
     further = f' Read on with args {{"page": {page + 1}}}.' if page < pages else ''
-    return f'{part}\n\n[Page {page} of {pages} of {name!r}, {len(text):,} characters.{further}]'
+    return f'{data[start:end].decode()}\n\n[Page {page} of {pages} of {name!r}, {len(text):,} characters.{further}]'
 
 
-def render_result(result: ScriptResult, files: Sequence[str] = (), read_tool: str = 'read_skill_resource') -> str:
-    """What a script printed, its exit code unless it is 0, and the names under which its files can be read."""
+def _start_of_character(data: bytes, place: int) -> int:
+    while place < len(data) and data[place] & 0xC0 == 0x80:
+        place += 1
+    return place
+
+
+def render_result(
+    result: ScriptResult, files: Sequence[str] = (), read_tool: str = 'read_skill_resource', why: str = ''
+) -> str:
+    """What a script printed, its exit code unless it is 0, and the names under which its files can be read.
+
+    `why` says why it was stopped.
+    """
     stdout, stderr = _printed(result.stdout), _printed(result.stderr).strip()
-    if not (stderr or result.exit_code or files):
+    if not (stderr or result.exit_code or files or why):
         return stdout if stdout.strip() else '(The script printed nothing.)'
-    parts: list[str] = []
-    for tag, output in ((_STDOUT, stdout), (_STDERR, stderr)):
-        if output.strip():
-            parts.append(_framed(tag, output, MAX_RESULT_BYTES - len(''.join(parts).encode())))
+    told = [cut(visible(why), MAX_RESULT_BYTES // 8)] if why else []
     if result.exit_code:
-        parts.append(f'Exit code: {describe_exit(result.exit_code)}')
+        told.append(f'Exit code: {describe_exit(result.exit_code)}')
     if files:
         names = ', '.join(repr(one_line(name)) for name in files)
-        parts.append(f'It wrote files, which can be read with {read_tool}: {names}')
-    return '\n'.join(parts)
+        told.append(cut(visible(f'It wrote files, which can be read with {read_tool}: {names}'), MAX_RESULT_BYTES // 4))
+    room = MAX_RESULT_BYTES - len('\n'.join(told).encode()) - 256  # for the tags, and the note that the rest was cut
+    printed: list[str] = []
+    for tag, output in ((_STDOUT, stdout), (_STDERR, stderr)):
+        if output.strip():
+            printed.append(_framed(tag, output, room))
+            room -= len(printed[-1].encode()) + 1
+    return Framed('\n'.join((*told[: bool(why)], *printed, *told[bool(why) :])))
 
 
 def _printed(text: str) -> str:
@@ -272,7 +395,4 @@ def _printed(text: str) -> str:
 
 def _framed(tag: RegisteredTag, text: str, room: int) -> str:
     """Text in its element, cut where escaping has made it longer than `room`."""
-    escaped = neutralize_tags(text).encode()
-    if len(escaped) > room:
-        escaped = escaped[: max(0, room)] + b'\n[The rest was cut.]'
-    return wrap(tag, escaped.decode(errors='ignore'))
+    return wrap(tag, cut(neutralize_tags(visible(text)), room))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, overload
 
 import anyio.to_thread
-from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.exceptions import ApprovalRequired, ModelRetry, ToolFailed
 from pydantic_ai.messages import InstructionPart, TextContent, UserContent
 from pydantic_ai.tools import RunContext, Tool, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool
@@ -21,8 +21,8 @@ from typing_extensions import Unpack
 
 from pydantic_ai_skills.catalog.search import SkillSearch
 from pydantic_ai_skills.directory.directory import SkillsDirectory
-from pydantic_ai_skills.exceptions import SkillError, SkillNotFoundError, SkillToolsError
-from pydantic_ai_skills.execution.gate import check_policy
+from pydantic_ai_skills.exceptions import SkillError, SkillNotFoundError
+from pydantic_ai_skills.execution.gate import Gate, check_policy
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.types.functions import guarded
 from pydantic_ai_skills.types.skill import DepsT, Skill, SkillOptions
@@ -37,6 +37,7 @@ from .model_tools import ModelTools
 from .options import SkillsToolsetOptions, published, with_defaults
 from .prompt import SKILLS_LIST, TOOLS, View, ViewSettings
 from .recording import Recorder
+from .results import outgoing, outgoing_error, outgoing_tool
 
 DEFAULT_DIRECTORY = './skills'
 
@@ -79,13 +80,14 @@ class SkillsToolset(FunctionToolset[DepsT]):
             require_watchfiles()
         if given['script_policy'] is not None:
             check_policy(given['script_policy'])
+        settings = _view_settings(given)
         self.library = SkillLibrary[DepsT](
             directories=_directories(given),
             registries=given['registries'] or (),
-            settings=_view_settings(given),
+            settings=settings,
             watch=self.auto_reload == 'watch',
             skill_filter=given['skill_filter'],
-            script_policy=given['script_policy'],
+            gate=Gate(given['script_policy'], closed='run_skill_script' not in settings.tools),
         )
         """Loads the sources lazily and swaps the catalog atomically."""
         self.history = SkillHistory[DepsT](self.library, toolset_id, TOOLS)
@@ -149,8 +151,11 @@ class SkillsToolset(FunctionToolset[DepsT]):
         return list((await self.library.visible(ctx)).catalog.skills.values())
 
     def loaded_skills(self, ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
-        """The loaded skills of a run whose instructions the model can still read."""
-        return self.history.loaded(ctx)
+        """The loaded skills of a run whose instructions the model can still read.
+
+        A skill that an async `skill_filter` would have to wait for is not among them.
+        """
+        return self.history.loaded_now(ctx)
 
     @property
     def invocable_skills(self) -> dict[str, Skill[DepsT]]:
@@ -177,7 +182,7 @@ class SkillsToolset(FunctionToolset[DepsT]):
         skill = await anyio.to_thread.run_sync(self.get_skill, name.removeprefix('/'))
         if not skill.user_invocable:
             raise SkillNotFoundError(f'The skill {skill.name!r} is not for people to load.')
-        text = await self.actions.render(skill, arguments=arguments)
+        text = await self.actions.prepare(skill, arguments=arguments)
         mark = {INVOKED: {'skill': skill.name, 'toolset': self.id}}
         return [f'/{skill.name} {arguments}'.strip(), TextContent(text, metadata=mark)]
 
@@ -191,8 +196,8 @@ class SkillsToolset(FunctionToolset[DepsT]):
         await self.library.load()
         if tools:
             for skill in self.library.look().catalog.skills.values():
-                with suppress(SkillToolsError):  # already logged
-                    await self.actions.typed.of(skill)
+                with suppress(SkillError):  # already logged
+                    await self.actions.make_tools(skill)
 
     def on(self, event_type: type[EventT], /) -> Callable[[EventHandler[DepsT, EventT]], EventHandler[DepsT, EventT]]:
         """Decorator: call the function, sync or async, with the run's context and each event of this type.
@@ -270,14 +275,14 @@ class SkillsToolset(FunctionToolset[DepsT]):
         added = list(await super().get_instructions(ctx) or ())
         if ctx.messages:
             self.history.note_loaded(ctx)
-            if self.history.tells_of_lost and (lost := self.history.lost(ctx, ctx.messages)):
+            if self.history.tells_of_lost and (lost := await self.history.lost(ctx, ctx.messages)):
                 added.append(InstructionPart(lost, name='lost', on_change='append'))
         return part if not added else [part, *added] if part else added
 
     async def get_tools(self, ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
         """The tools that the visible skills need, and the typed tools of the loaded skills."""
         view = await self.library.visible(ctx)
-        loaded = self.loaded_skills(ctx)
+        loaded = await self.history.loaded(ctx)
         # Deferred skills, and those that a person invoked, are read and run with the same tools as the others.
         using = view.tools | (self.library.look().tools if loaded else frozenset[str]())
         names = self.library.listed(view, ctx).tools | (using & USING_TOOLS)
@@ -312,7 +317,9 @@ class SkillsToolset(FunctionToolset[DepsT]):
             loaded = [skill for skill in loaded if not self.library.is_deferred(skill, ctx)]
         tools |= await self.actions.typed.offered(loaded, ctx)
         return {
-            name: with_lenient_args(replace(tool, toolset=self, tool_def=replace(tool.tool_def, toolset_id=self.id)))
+            name: with_lenient_args(
+                replace(tool, toolset=self, tool_def=replace(outgoing_tool(tool.tool_def), toolset_id=self.id))
+            )
             for name, tool in tools.items()
         }
 
@@ -332,16 +339,20 @@ class SkillsToolset(FunctionToolset[DepsT]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]
     ) -> Any:
         """Call a tool. An error of a skill is a tool failure that the model can act on, not the end of the run."""
+        call = partial(super().call_tool, name, tool_args, ctx)
+        is_own = name in self.library.settings.tools
+        if name in self.tools and not is_own:  # the developer's own
+            return await fail_on_timeout(call, tool)
         try:
-            call = partial(super().call_tool, name, tool_args, ctx)
-            if name in self.library.settings.tools:
-                return await call(tool)
-            if name in self.tools:
-                return await fail_on_timeout(call, tool)
-            # A tool of a skill; the skill may have lost it meanwhile.
-            return await guarded(fail_on_timeout(call, tool), what=f'tool {name!r}', error=ToolFailed)
+            # A tool of a skill is one that the skill may have lost meanwhile.
+            called = call(tool) if is_own else fail_on_timeout(call, tool)
+            value = await (called if is_own else guarded(called, what=f'tool {name!r}', error=ToolFailed))
+            return await anyio.to_thread.run_sync(outgoing, value)
         except SkillError as error:
-            raise ToolFailed(self.history.with_tool_names(str(error), ctx)) from error
+            raise outgoing_error(ToolFailed(self.history.with_tool_names(str(error), ctx))) from error
+        except (ToolFailed, ModelRetry, ApprovalRequired) as error:
+            outgoing_error(error)
+            raise
 
 
 def _view_settings(options: dict[str, Any]) -> ViewSettings:

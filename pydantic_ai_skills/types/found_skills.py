@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from pydantic_ai_skills.exceptions import SkillRegistryError
+from pydantic_ai_skills.exceptions import SkillRegistryError, SkillRegistryRefusedError
 from pydantic_ai_skills.problems import SkillProblem, problem
 
 from .skill import Skill
@@ -41,7 +41,10 @@ def first_of_each_name(
 
 
 def find_or_keep(find: Callable[[], FoundSkills], source: object, last: FoundSkills | None) -> FoundSkills:
-    """Call `find`. If it raises, keep the skills of the last look, so that one source never hides the others."""
+    """Call `find`. If it raises, keep the skills of the last look, so that one source never hides the others.
+
+    If the source refused, it has no skills.
+    """
     try:
         return find()
     except Exception as error:  # noqa: BLE001 - the border around a failing source
@@ -49,8 +52,17 @@ def find_or_keep(find: Callable[[], FoundSkills], source: object, last: FoundSki
 
 
 def failed(source: object, error: Exception, last: FoundSkills | None) -> FoundSkills:
-    """The skills that a source had at the last look, with the problem that it failed now."""
-    skills = last.skills if last else ()
+    """The skills that a source had at the last look, with the problem that it failed now; none if it refused."""
+    refused = _is_refusal(error)
+    skills = last.skills if last and not refused else ()
     what = str(error) if isinstance(error, SkillRegistryError) else f'It failed with {type(error).__name__}: {error}'
     kept = f' Its {len(skills)} skills from before are kept.' if skills else ''
-    return FoundSkills(skills, (problem('source-failed', repr(source), f'{what.rstrip(".")}.{kept}'),))
+    code = 'source-refused' if refused else 'source-failed'
+    return FoundSkills(skills, (problem(code, repr(source), f'{what.rstrip(".")}.{kept}'),))
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether a source does not accept the credential: by its own word, or by the status of an HTTP error."""
+    response = getattr(error, 'response', None)
+    statuses = [getattr(given, name, None) for given in (error, response) for name in ('code', 'status_code')]
+    return isinstance(error, SkillRegistryRefusedError) or any(status in (401, 403) for status in statuses)

@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from copy import copy
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
+from anyio import to_thread
 from pydantic_ai.tools import RunContext
 
 from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError, SkillValidationError
@@ -24,6 +25,12 @@ class SkillScript(SkillItem):
     """Something a skill lets the model run: a Python function or a program in a file."""
 
     kind = 'script'
+
+    in_process: ClassVar[bool] = False
+    """Whether it is code of a skill's source that runs in this process, not in an executor."""
+
+    root: str | None = None
+    """A trusted folder above `skill_dir`, from where no folder on the way to the file may be a link."""
 
     def __init__(
         self,
@@ -59,14 +66,14 @@ class SkillScript(SkillItem):
         super().__init__(name, description, function, takes_ctx, function_schema, uri)
         self.skill_name = skill_name
         self.skill_dir = skill_dir
-        self.executor = _local_executor() if executor is None and uri is not None else executor
+        self.executor = local_executor() if executor is None and uri is not None else executor
 
     @property
     def path(self) -> Path | None:
         """The file to run, or `None` for a function."""
         return None if self.uri is None else local_path(self.uri)
 
-    def of_skill(self, skill_name: str) -> SkillScript:
+    def of_skill(self, skill_name: str) -> Self:
         """The same script as one of another skill."""
         script = copy(self)
         script.skill_name = skill_name
@@ -111,6 +118,9 @@ class SkillScript(SkillItem):
         what = f'script {self.name!r}'
         if self.function_schema is not None:
             return await call_function(self.function_schema, ctx, args, what=what, error=SkillScriptExecutionError)
+        from pydantic_ai_skills.execution.script_file import refuse_links  # not needed where no file is run
+
+        await to_thread.run_sync(refuse_links, self)
         try:
             value = await cast('SkillScriptExecutor', self.executor).run(self, args, ctx)
             return await items_of(cast(object, value)) if isinstance(value, (Iterator, AsyncIterator)) else value
@@ -120,8 +130,36 @@ class SkillScript(SkillItem):
             raise SkillScriptExecutionError(await log_failure(failure, what)) from failure
 
 
+class ImportedCode(SkillScript):
+    """Code that is imported into this process when a skill is loaded: its `tools.py`, or the module that holds it.
+
+    To policies and to the people who approve it, the import is a run of a script of that name.
+    """
+
+    in_process = True
+
+    def __init__(
+        self, name: str, *, uri: str, skill_name: str, skill_dir: Path | None = None, source: str = ''
+    ) -> None:
+        """Describe code by its file, or by its `source` if it is not a file of its own."""
+        super().__init__(name, uri=uri, skill_name=skill_name, skill_dir=skill_dir)
+        self.executor = None
+        self._source = source
+
+    @property
+    def path(self) -> Path | None:
+        """The file, or `None` if it is known by its source."""
+        return None if self._source else super().path
+
+    @property
+    def source_text(self) -> str | None:
+        """The source, which an approval covers."""
+        return self._source or None
+
+
 @cache
-def _local_executor() -> SkillScriptExecutor:
+def local_executor() -> SkillScriptExecutor:
+    """The executor of scripts for which the developer chose none."""
     from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor  # not needed where no file is run
 
     return LocalSkillScriptExecutor()

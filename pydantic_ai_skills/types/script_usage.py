@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import PurePosixPath
+from typing import cast
 
 MAX_SOURCE_BYTES = 64 * 1024
 """How much of a script is examined, which also limits the memory of the parser."""
@@ -23,10 +25,8 @@ _DECLARING = {'add_argument', 'argument', 'option'}
 """Functions that declare an argument, of argparse and of click."""
 
 _NOT_ESCAPE = re.compile(r'\\([^\n\r\\\'"abfnrtv0-3xNuU])|\\(.)', re.DOTALL)
-_COMMENTS = {
-    'line': re.compile(r'(?:[ \t]*(?:#|//)[^\n]*(?:\n|$))+'),
-    'block': re.compile(r'\s*(?:/\*+|<#)(.*?)(?:\*/|#>)', re.DOTALL),
-}
+_BLOCKS = {'/*': '*/', '<#': '#>'}
+"""How a comment of several lines begins and ends."""
 
 
 def describe_usage(name: str, source: bytes) -> str | None:
@@ -66,10 +66,10 @@ def _description(calls: list[ast.Call]) -> str | None:
 def _usage_line(name: str, tree: ast.Module) -> str | None:
     """A text that begins with "Usage:", which scripts without a parser print when they are called wrongly."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant | ast.JoinedStr):
-            text = _text(node, name)
-            if text and text.strip().lower().startswith('usage:'):
-                return _shortened(text.strip(), MAX_TEXT_CHARS)
+        # Only the beginning of a long text with much to fill in is needed to tell.
+        begins = node.values[0] if isinstance(node, ast.JoinedStr) and node.values else node
+        if isinstance(begins, ast.Constant) and str(begins.value).lstrip().lower().startswith('usage:'):
+            return _shortened((_text(cast(ast.expr, node), name) or '').strip(), MAX_TEXT_CHARS)
     return None
 
 
@@ -127,18 +127,24 @@ def _pieces(node: ast.JoinedStr, name: str) -> Iterator[str]:
         if isinstance(piece, ast.Constant):
             yield str(piece.value)
         else:
-            yield name if 'argv' in ast.dump(piece) else '…'
+            yield name if any(_is_argv(node) for node in ast.walk(piece)) else '…'
+
+
+def _is_argv(node: ast.AST) -> bool:
+    return 'argv' in (getattr(node, 'attr', ''), getattr(node, 'id', ''))
 
 
 def _comment(text: str) -> str | None:
     """The comment at the top of a script in any other language."""
-    if block := _COMMENTS['block'].match(text):
-        lines = [re.sub(r'^\s*\* ?', '', line) for line in block[1].splitlines()]
-    elif comment := _COMMENTS['line'].match(text.lstrip('\n')):
-        lines = [re.sub(r'^\s*(?:#+|//+) ?', '', line) for line in comment[0].splitlines()]
+    text = text.lstrip()
+    end = _BLOCKS.get(text[:2])
+    block, is_block, _ = text[2:].partition(end) if end else ('', '', '')
+    if is_block:
+        lines = [re.sub(r'^\s*\* ?', '', line) for line in block.lstrip('*').splitlines()]
     else:
-        return None
-    return _shortened('\n'.join(line.rstrip() for line in lines).strip(), MAX_TEXT_CHARS) or None
+        comment = takewhile(lambda line: line.lstrip(' \t').startswith(('#', '//')), text.split('\n'))
+        lines = [re.sub(r'^\s*(?:#+|//+) ?', '', line) for line in comment]
+    return _shortened('\n'.join(line.rstrip() for line in lines), MAX_TEXT_CHARS) or None
 
 
 def _shortened(text: str, limit: int) -> str:

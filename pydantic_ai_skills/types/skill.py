@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import Tool
 
-from pydantic_ai_skills.exceptions import SkillValidationError
+from pydantic_ai_skills.exceptions import SkillScriptExecutionError, SkillValidationError
 from pydantic_ai_skills.parsing import SkillHeader, find_headings, parse_skill_text
 from pydantic_ai_skills.parsing.skill_names import check_skill_name
 from pydantic_ai_skills.problems import SkillProblem
@@ -19,9 +19,11 @@ from pydantic_ai_skills.problems import SkillProblem
 from .functions import DepsT, FunctionDecorator, FunctionOptions
 from .provenance import SkillProvenance
 from .resource import SkillResource
-from .script import SkillScript
+from .script import ImportedCode, SkillScript
 
 if TYPE_CHECKING:
+    from pydantic_ai_skills.execution.base import SkillScriptExecutor
+    from pydantic_ai_skills.filesystem.pinned import PinnedFolder
     from pydantic_ai_skills.parsing.tool_specs import ToolSpec
 
     from .decorators import PlainToolDecorator, ToolDecorator
@@ -42,8 +44,11 @@ class SkillFiles:
     problems: tuple[SkillProblem, ...] = ()
     """What a person should know about the files."""
 
-    tools_module: bool = False
-    """Whether the skill's folder has a `tools.py` with typed tools."""
+    executor: SkillScriptExecutor | None = None
+    """What runs programs in the skill's folder, if anything does."""
+
+    tools_module: ImportedCode | None = None
+    """The `tools.py` with typed tools in the skill's folder, if it has one."""
 
     tools: tuple[Tool[Any], ...] = ()
     """Typed tools that are known only once the files are listed."""
@@ -98,6 +103,7 @@ class Skill(Generic[DepsT]):
         'header',
         'model_settings',
         'path',
+        'pinned',
         'source',
     )
 
@@ -127,7 +133,7 @@ class Skill(Generic[DepsT]):
         files: Callable[[], SkillFiles] | None = None,
         source: SkillProvenance | None = None,
         headings: str | None = None,
-        late: bool = False,
+        late: bool | ImportedCode = False,
         tools: Iterable[Tool[Any]] | None = None,
         allowed_tools: Iterable[str] = (),
         disable_model_invocation: bool = False,
@@ -150,7 +156,7 @@ class Skill(Generic[DepsT]):
             files: Lists resources and scripts on first use, instead of `resources` and `scripts`.
             source: Where it was fetched from, if it was.
             headings: The headings of the instructions, one a line, for the search; found in `content` when not given.
-            late: Whether `files` needs an import or other work that has to wait until the skill is used.
+            late: Whether `files` needs work that has to wait until the skill is used; the code, if that imports it.
             tools: Tools that the model has once the skill is loaded, under names that begin with the skill's.
             allowed_tools: Tools that need no approval once the skill is loaded, such as `Bash(git add *)`.
             disable_model_invocation: Whether only a person may load it, by `toolset.invoke`: the model does not see it.
@@ -175,6 +181,8 @@ class Skill(Generic[DepsT]):
         self.path = path
         self.source = source
         self.model_settings = model_settings
+        self.pinned: PinnedFolder | None = None
+        """The files its folder has to hold, if a lock file pins them."""
         self._given_uri = uri
         self._late = late
         self._content = content
@@ -230,10 +238,11 @@ class Skill(Generic[DepsT]):
         def files() -> SkillFiles:
             own = self.files
             scripts = [script.of_skill(checked) for script in own.scripts]
-            return replace(own, resources=list(own.resources), scripts=scripts)
+            module = own.tools_module and own.tools_module.of_skill(checked)
+            return replace(own, resources=list(own.resources), scripts=scripts, tools_module=module)
 
         checked = check_skill_name(name)
-        return Skill[DepsT].from_header(
+        renamed = Skill[DepsT].from_header(
             self.header._replace(name=checked, metadata=dict(self.metadata)),
             lambda: self.content,
             uri=self._given_uri,
@@ -241,10 +250,12 @@ class Skill(Generic[DepsT]):
             files=files,
             source=self.source,
             headings=self.headings,
-            late=self._late,
+            late=self._late if isinstance(self._late, bool) else self._late.of_skill(checked),
             tools=self._tools,
             model_settings=self.model_settings,
         )
+        renamed.pinned = self.pinned
+        return renamed
 
     @property
     def content(self) -> str:
@@ -256,6 +267,19 @@ class Skill(Generic[DepsT]):
     def read(self) -> tuple[SkillHeader, str]:
         """The header and the instructions that belong together. It may read the source; the skill stays as it is."""
         return self.header, self.content
+
+    def check_unchanged(self) -> None:
+        """Compare its folder with what a lock file pins, if one does, before each use. It reads every file.
+
+        Raises:
+            SkillScriptExecutionError: A file was changed, added or removed, or is a link now.
+        """
+        difference = self.pinned.difference() if self.pinned else None
+        if difference is not None:
+            raise SkillScriptExecutionError(
+                f'Skill {self.name!r} is not what the lock file pins: {difference}. It cannot be used until its files '
+                'are restored.'
+            )
 
     @property
     def files(self) -> SkillFiles:
@@ -306,7 +330,17 @@ class Skill(Generic[DepsT]):
     @property
     def is_late(self) -> bool:
         """Whether its files must not be listed before it is used."""
-        return self._late and not self.is_listed
+        return bool(self._late) and not self.is_listed
+
+    @property
+    def imports(self) -> ImportedCode | None:
+        """The code that is imported into this process when the skill is loaded, if there is any. It may list files."""
+        return self.files.tools_module if isinstance(self._late, bool) else self._late
+
+    @property
+    def needs_import(self) -> bool:
+        """Whether nothing but its name and description is known without importing its code."""
+        return not isinstance(self._late, bool)
 
     @property
     def uri(self) -> str:

@@ -317,22 +317,32 @@ async def test_a_stranger_approves_nothing(tmp_path: Path, trusted: bool):
     assert ((await agent.run('Go.')).output == 'done') is trusted
 
 
-async def test_scripts_that_a_policy_asks_about_can_be_approved_beforehand(tmp_path: Path):
-    head = '---\nname: {name}\ndescription: x\nallowed-tools: run_skill_script(go.py)\n---\n'
-    for name in ('one', 'two'):
-        write(tmp_path / name, {'SKILL.md': head.replace('{name}', name), 'go.py': 'print("ran")', 'no.py': 'print(0)'})
+@pytest.mark.parametrize(
+    'call',
+    [
+        ('run_skill_script', {'skill_name': 'one', 'script_name': 'go.py'}),
+        ('one__go', {}),
+        ('other_run_skill_script', {'skill_name': 'one', 'script_name': 'go.py'}),
+    ],
+)
+async def test_no_skill_approves_the_code_of_skills(tmp_path: Path, call: Call):
+    head = '---\nname: one\ndescription: x\nallowed-tools: run_skill_script one__go go other_run_skill_script\n'
+    tools = 'tools: {go: {script: go.py, requires_approval: true}}\n---\n'
+    write(tmp_path / 'one', {'SKILL.md': head + tools, 'go.py': 'print("ran")'})
+    other = SkillsToolset(directories=[tmp_path], script_policy='ask', id='other').prefixed('other')
     capability = SkillsCapability(directories=[tmp_path], script_policy='ask')
-    load: Call = ('load_skill', {'skill_name': 'one'})
+    script = ScriptedModel(calls=[('load_skill', {'skill_name': 'one'}), call])
+    agent = Agent(script.model, toolsets=[other], capabilities=[capability], output_type=[str, DeferredToolRequests])
+    assert isinstance((await agent.run('Go.')).output, DeferredToolRequests)
 
-    def run(skill: str, name: str) -> Call:
-        return 'run_skill_script', {'skill_name': skill, 'script_name': name}
 
-    script, agent = approving(capability, load, run('one', 'go.py'))
+async def test_a_tool_that_the_developer_adds_to_the_toolset_can_be_approved():
+    capability = SkillsCapability(skills=[Skill('release', 'Releases.', 'Push.', allowed_tools=['push(v*)'])])
+    capability.toolset.add_function(push, requires_approval=True)
+    script = ScriptedModel(calls=[('load_skill', {'skill_name': 'release'}), ('push', {'target': 'v1'})])
+    agent = Agent(script.model, capabilities=[capability], output_type=[str, DeferredToolRequests])
     assert (await agent.run('Go.')).output == 'done'
-    assert script.results[-1] == ('run_skill_script', 'success', 'ran\n')
-    for call in (run('two', 'go.py'), run('one', 'no.py')):
-        _, agent = approving(capability, load, call)
-        assert isinstance((await agent.run('Go.')).output, DeferredToolRequests)
+    assert script.results[-1] == ('push', 'success', 'pushed v1')
 
 
 async def test_ids_with_a_colon_are_refused_by_pydantic_ai():

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pydantic_ai_skills import PackageSkillsRegistry
+from pydantic_ai_skills import PackageSkillsRegistry, UserTrust
 from pydantic_ai_skills.cli import main
 from tests.registries.repositories import Repository
 
@@ -44,16 +44,24 @@ Cli = Callable[..., Done]
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to be in, a home and a cache that are empty too."""
+    """An empty folder to be in, which the user trusts, and a home and a cache that are empty too."""
     folder = tmp_path / 'app'
     folder.mkdir()
     (folder / '.git').mkdir()  # nothing above it is looked at
     monkeypatch.chdir(folder)
     monkeypatch.setenv('HOME', str(tmp_path / 'home'))
     monkeypatch.setenv('PYDANTIC_AI_SKILLS_CACHE_DIR', str(tmp_path / 'cache'))
-    for name in ('COLUMNS', 'FORCE_COLOR', 'NO_COLOR'):
+    for name in ('COLUMNS', 'FORCE_COLOR', 'NO_COLOR', 'PYDANTIC_AI_SKILLS_CONFIG_DIR', 'XDG_CONFIG_HOME'):
         monkeypatch.delenv(name, raising=False)
+    UserTrust().trust(folder)
     return folder
+
+
+@pytest.fixture
+def untrusted(here: Path) -> Path:
+    """The same folder before the user has trusted it."""
+    UserTrust().revoke(here)
+    return here
 
 
 @pytest.fixture(autouse=True)

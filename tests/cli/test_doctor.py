@@ -36,6 +36,7 @@ def test_what_is_there_is_told(cli: Cli, here: Path, tmp_path: Path, repository:
         'bubblewrap': 'ok',
         'cache': 'ok',
         'project': 'ok',
+        'trust': 'ok',
         'skills': 'ok',
         '../theirs': 'ok',
         'extra packages': 'ok',
@@ -113,9 +114,12 @@ def test_a_program_that_does_not_say_its_version_is_there_all_the_same(
 
 def test_limits_that_cannot_be_enforced_are_told(cli: Cli, monkeypatch: pytest.MonkeyPatch):
     class Weak(BubblewrapSkillScriptExecutor):
+        @property
+        def unenforced(self) -> tuple[str, ...]:
+            return ('memory',)
+
         def __init__(self) -> None:
             super().__init__()
-            self.unenforced = ('memory',)
             self.seccomp = False
 
     monkeypatch.setattr('pydantic_ai_skills.cli.doctor.BubblewrapSkillScriptExecutor', Weak)

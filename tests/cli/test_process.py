@@ -27,7 +27,7 @@ from typing import Any, Literal, get_args
 
 import pytest
 
-from pydantic_ai_skills import ProjectSource, SkillsProject
+from pydantic_ai_skills import ProjectSource, SkillsProject, UserTrust
 from tests.folders import skill_md, write, write_skill
 from tests.registries.repositories import Repository
 
@@ -103,6 +103,7 @@ COMMANDS = {
         offline_shows='cannot be written',
     ),
     'remove': Command(['remove', 'pdf'], 'removed', ['removed', 'skills'], ['remove', 'x'], 'is not a source'),
+    'trust': Command(['trust'], 'its skills may run', ['checkout'], ['trust', 'x'], "no folder 'x'", offline_status=3, offline_shows='Read-only'),
     'chat': Command(
         ['chat'],
         'The script printed: 26 mi',
@@ -143,6 +144,7 @@ class Bench:
         place = self.root / f'{name}-{WAYS.index(way)}'
         for part in ('app', 'home'):
             shutil.copytree(self.root / 'template' / part, place / part, symlinks=True)
+        UserTrust(place / 'home/.config/pydantic-ai-skills/trust.json').trust(place / 'app')
         args = case.bad if way == 'bad input' else case.args
         args = [str(self.root / 'theirs') if arg == 'THEIRS' else arg for arg in args]
         if way == 'json':
@@ -249,6 +251,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         patch.setenv('HOME', str(home))
         patch.delenv('PYDANTIC_AI_SKILLS_CACHE_DIR', raising=False)
         patch.delenv('XDG_CACHE_HOME', raising=False)
+        patch.delenv('XDG_CONFIG_HOME', raising=False)
+        UserTrust().trust(app)
         SkillsProject(app).add(ProjectSource(url=str(theirs.path), path='skills/pdf', allow=('file',)))
     zygote = Zygote()
     with ThreadPoolExecutor(2) as pool:

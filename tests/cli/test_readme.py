@@ -35,13 +35,13 @@ def type_in(block: str, cli: Cli, *, status: int = 0) -> None:
         assert done.status == status
 
 
-@pytest.mark.usefixtures('here')
+@pytest.mark.usefixtures('untrusted')
 def test_the_home_page_of_the_documentation_can_be_followed(cli: Cli):
     (block,) = BLOCK.findall((README.parent / 'docs/index.md').read_text('utf-8'))
     type_in(block, cli)
 
 
-def test_the_readme_can_be_followed(cli: Cli, here: Path, site: Path, repository: Repository):
+def test_the_readme_can_be_followed(cli: Cli, untrusted: Path, site: Path, repository: Repository):
     for name in ('pydantic-ai-skills', 'pydantic-ai-slim', 'typer'):
         skill = f'{name.replace("-", "_")}/.agents/skills/{name}/SKILL.md'
         write(
@@ -62,7 +62,7 @@ def test_the_readme_can_be_followed(cli: Cli, here: Path, site: Path, repository
         type_in(block.replace('https://github.com/acme/skills', str(repository.path)), cli, status=status)
 
     follow(made)
-    file = here / 'skills/greeter/SKILL.md'
+    file = untrusted / 'skills/greeter/SKILL.md'
     whole = file.read_text()
     file.write_text(re.sub(r'^description: .*\n', '', whole, flags=re.MULTILINE))
     follow(broken, status=1)

@@ -149,7 +149,7 @@ class TestTheSandbox:
         cli('add', repository.path)
         done = cli('run', 'pdf', 'fill', '--no-sandbox')
         assert (done.status, done.out) == (2, '')
-        assert 'run in a sandbox only' in done.err
+        assert 'runs in a sandbox only' in done.err
 
     def test_what_is_trusted_runs_as_our_own(self, cli: Cli, repository: Repository):
         cli('add', repository.path, '--trust')

@@ -219,6 +219,18 @@ class TestLockAndOutdated:
         assert cli('outdated', '--json').data['sources'][0]['error']
         assert cli('lock').status == 3
 
+    def test_files_that_were_edited_here_are_noticed(
+        self, cli: Cli, here: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+    ):
+        assert cli('add', '../theirs', '--into', 'vendored').status == 0
+        (here / 'vendored/skills/pdf/.hidden').write_text('added')
+        done = cli('outdated', '--json')
+        assert done.status == 3
+        assert "'.hidden' was added" in done.data['sources'][0]['error']
+        done = cli('sync', '--frozen')
+        assert done.status == 3
+        assert "'.hidden' was added" in done.out
+
     def test_a_commit_is_never_outdated(self, cli: Cli, repository: Repository):
         cli('add', f'{repository.path}@{repository.head}')
         repository.commit('second')

@@ -338,3 +338,15 @@ def test_by_default_it_is_in_the_users_cache_folder(
     toolset: SkillsToolset[Any] = getattr(given, 'toolset', given)
     assert toolset.get_skill('a').name == 'a'
     assert [path.name for path in (tmp_path / 'mine').iterdir()] == ['index-v4.sqlite']
+
+
+def test_an_index_that_others_can_write_is_not_used(tmp_path: Path):
+    write_skill(tmp_path / 'skills' / 'own')
+    index = tmp_path / 'index.sqlite'
+    assert not SkillsDirectory(tmp_path / 'skills', disk_index=index).problems
+    index.chmod(0o666)
+    directory = SkillsDirectory(tmp_path / 'skills', disk_index=index)
+    assert list(directory.get_skills()) == ['own']
+    (problem,) = directory.problems
+    assert problem.code == 'index-failed'
+    assert f'{str(index)!r} can be written by other users' in problem.message

@@ -88,10 +88,10 @@ def test_executors_follow_the_protocol() -> None:
     assert isinstance(LocalSkillScriptExecutor(), SkillScriptExecutor)
 
 
-@pytest.mark.parametrize(('may_extend', 'seconds', 'expected'), [(True, 99, 99), (False, 99, 30), (False, 5, 5)])
-def test_an_executor_with_limits_gets_another_one(may_extend: bool, seconds: float, expected: float):
+@pytest.mark.parametrize(('seconds', 'expected'), [(99, 30), (5, 5)])
+def test_a_skill_may_shorten_the_time_of_an_executor_and_not_lengthen_it(seconds: float, expected: float):
     executor = LocalSkillScriptExecutor()
-    limited = with_timeout(executor, seconds, may_extend=may_extend)
+    limited = with_timeout(executor, seconds)
     assert isinstance(limited, LocalSkillScriptExecutor)
     assert (limited.timeout, executor.timeout) == (expected, 30)
 
@@ -101,7 +101,7 @@ async def test_any_other_executor_is_cancelled_when_its_time_is_up(tmp_path: Pat
         await anyio.sleep(args or 0)
         return 'done'
 
-    executor = with_timeout(CallableSkillScriptExecutor(run), 0.01, may_extend=False)
+    executor = with_timeout(CallableSkillScriptExecutor(run), 0.01)
     script = SkillScript('slow', uri=str(tmp_path / 'slow'), executor=executor)
     assert await script.run(None) == 'done'
     with pytest.raises(SkillScriptExecutionError, match="The script 'slow' was stopped: it did not end within 0.01 s"):

@@ -15,7 +15,14 @@ from anyio import to_thread
 from pydantic_ai_skills import ScriptLimits, SkillScriptExecutionError
 from pydantic_ai_skills.execution.base import SkillScriptStoppedError
 from pydantic_ai_skills.execution.bubblewrap.executor import BubblewrapSkillScriptExecutor
-from pydantic_ai_skills.execution.cgroup import PREFIX, ControlGroup, can_make_groups, control_groups, find_parent
+from pydantic_ai_skills.execution.cgroup import (
+    PREFIX,
+    ControlGroup,
+    can_make_groups,
+    control_groups,
+    find_parents,
+    groups_in,
+)
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
 
 from .conftest import MakeScript
@@ -56,7 +63,7 @@ def only_group(parent: Path) -> Path:
 
 @both_versions
 def test_a_group_caps_its_tasks_and_forbids_new_ones_before_it_kills(parent: Path) -> None:
-    group = ControlGroup(parent, 9)
+    group = ControlGroup({'processes': parent}, {'processes': 9})
     folder = only_group(parent)
     assert (folder / 'pids.max').read_text().startswith('9')
     process = subprocess.Popen(['sleep', '30'])
@@ -68,7 +75,7 @@ def test_a_group_caps_its_tasks_and_forbids_new_ones_before_it_kills(parent: Pat
 
 @both_versions
 def test_this_process_and_those_of_other_namespaces_are_left_alone(parent: Path) -> None:
-    group = ControlGroup(parent, 9)
+    group = ControlGroup({'processes': parent}, {'processes': 9})
     members = only_group(parent) / 'cgroup.procs'
     members.write_text(f'0\n{os.getpid()}\n')
     group.kill()  # a signal to either would have ended this test
@@ -77,7 +84,7 @@ def test_this_process_and_those_of_other_namespaces_are_left_alone(parent: Path)
 
 @version_1
 def test_a_thread_goes_back_whatever_happens_in_the_group(parent: Path) -> None:
-    group = ControlGroup(parent, 9)
+    group = ControlGroup({'processes': parent}, {'processes': 9})
 
     def fail() -> None:
         assert (only_group(parent) / 'tasks').read_text() == '0'
@@ -91,7 +98,7 @@ def test_a_thread_goes_back_whatever_happens_in_the_group(parent: Path) -> None:
 
 @version_2
 def test_in_version_2_a_command_joins_the_group_before_it_starts(parent: Path) -> None:
-    group = ControlGroup(parent, 9)
+    group = ControlGroup({'processes': parent}, {'processes': 9})
     with group.entered():
         done = subprocess.run([*group.prefix, 'echo', 'a b'], capture_output=True, text=True)
     members = only_group(parent) / 'cgroup.procs'
@@ -105,7 +112,7 @@ def test_in_version_2_a_command_joins_the_group_before_it_starts(parent: Path) -
 
 def test_a_group_that_cannot_be_made_is_an_error_that_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(SkillScriptExecutionError, match='No control group could be made for a script: .*pids.max'):
-        ControlGroup(tmp_path, 9)  # no file appears in a plain folder
+        ControlGroup({'processes': tmp_path}, {'processes': 9})  # no file appears in a plain folder
     assert list(tmp_path.iterdir()) == []
 
 
@@ -118,30 +125,33 @@ MOUNTS = (
 
 
 @pytest.mark.parametrize(
-    ('groups', 'folder'),
+    ('groups', 'found'),
     [
-        ('5:memory:/m\n4:cpu,pids:/ours/deep\n0::/unified\n', Path('/cg/pids/deep')),
-        ('0::/unified/deep\n', None),  # not delegated
-        ('5:memory:/m\n', None),
+        (
+            '5:memory:/m\n4:cpu,pids:/ours/deep\n0::/unified\n',
+            {'processes': Path('/cg/pids/deep'), 'memory': Path('/cg/memory/m')},
+        ),
+        ('0::/unified/deep\n', {}),  # not delegated
+        ('5:memory:/m\n', {'memory': Path('/cg/memory/m')}),
     ],
 )
-def test_the_group_of_this_process_is_found(tmp_path: Path, groups: str, folder: Path | None) -> None:
+def test_the_groups_of_this_process_are_found(tmp_path: Path, groups: str, found: dict[str, Path]) -> None:
     memberships, mounts = tmp_path / 'cgroup', tmp_path / 'mountinfo'
     memberships.write_text(groups)
     mounts.write_text(MOUNTS)
-    assert find_parent(memberships, mounts) == folder
+    assert find_parents(memberships, mounts) == found
     mounts.write_text('')
-    assert find_parent(memberships, mounts) is None
-    assert find_parent(tmp_path / 'missing', mounts) is None
+    assert find_parents(memberships, mounts) == {}
+    assert find_parents(tmp_path / 'missing', mounts) == {}
 
 
 def test_there_are_none_outside_linux(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, 'platform', 'darwin')
-    assert find_parent() is None
+    assert find_parents() == {}
 
 
 @pytest.mark.parametrize('enabled', ['', 'deep', 'deep/er'])
-def test_in_version_2_the_nearest_group_that_counts_tasks_is_taken(tmp_path: Path, enabled: str) -> None:
+def test_in_version_2_the_nearest_group_that_holds_most_is_taken(tmp_path: Path, enabled: str) -> None:
     own = tmp_path / 'cg' / 'deep' / 'er'
     own.mkdir(parents=True)
     for folder in (own, own.parent, own.parent.parent):
@@ -149,27 +159,71 @@ def test_in_version_2_the_nearest_group_that_counts_tasks_is_taken(tmp_path: Pat
     memberships, mounts = tmp_path / 'cgroup', tmp_path / 'mountinfo'
     memberships.write_text('0::/ours/deep/er\n')
     mounts.write_text(f'33 25 0:29 /ours {tmp_path}/cg rw - cgroup2 cgroup2 rw\n')
-    assert find_parent(memberships, mounts) is None
+    assert find_parents(memberships, mounts) == {'memory': own}
     delegated = tmp_path / 'cg' / enabled
     (delegated / 'cgroup.subtree_control').write_text('cpu memory pids\n')
-    assert find_parent(memberships, mounts) == delegated
+    assert find_parents(memberships, mounts) == {'processes': delegated, 'memory': delegated}
+
+
+def test_what_groups_can_hold_is_seen_from_their_parent(tmp_path: Path) -> None:
+    assert groups_in(tmp_path) == {'processes': tmp_path}
+    (tmp_path / 'memory.limit_in_bytes').touch()
+    assert groups_in(tmp_path) == {'memory': tmp_path}
+
+
+MEMORY_FILES = {
+    1: {
+        'memory.limit_in_bytes': '',
+        'memory.memsw.limit_in_bytes': '',
+        'memory.oom_control': 'oom_kill_disable 0\nunder_oom 0\noom_kill 0\n',
+    },
+    2: {'memory.max': '', 'memory.swap.max': '', 'memory.events': 'low 0\nhigh 0\nmax 7\noom 1\noom_kill 0\n'},
+}
+
+
+@pytest.mark.parametrize('swap', [True, False])
+@both_versions
+def test_a_group_caps_memory_with_and_without_swap(
+    parent: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, swap: bool
+) -> None:
+    version = request.node.callspec.params['parent']
+    names = {name: text for name, text in MEMORY_FILES[version].items() if swap or 'sw' not in name}
+    mkdir = Path.mkdir
+
+    def make(path: Path, *args: Any, **options: Any) -> None:
+        mkdir(path, *args, **options)
+        for name, text in names.items():
+            (path / name).write_text(text)
+
+    monkeypatch.setattr(Path, 'mkdir', make)
+    group = ControlGroup({'memory': parent}, {'memory': 1000})
+    (folder,) = (path for path in parent.iterdir() if path.is_dir())
+    limit, *rest = (name for name in names if name.endswith(('in_bytes', 'max')))
+    assert (folder / limit).read_text() == '1000'
+    assert [(folder / name).read_text() for name in rest] == (['1000' if version == 1 else '0'] if swap else [])
+    assert not group.ran_out_of_memory()
+    events = folder / [*names][-1]
+    events.write_text(events.read_text().replace('oom_kill 0', 'oom_kill 1'))
+    assert group.ran_out_of_memory()
+    events.unlink()
+    assert not group.ran_out_of_memory()
 
 
 @both_versions
 def test_whether_groups_can_be_made_and_entered_is_tried(parent: Path, tmp_path: Path) -> None:
-    assert can_make_groups(parent)
-    assert not can_make_groups(tmp_path / 'missing')
+    assert can_make_groups({'processes': parent})
+    assert not can_make_groups({'processes': tmp_path / 'missing'})
 
 
 @version_1
 def test_a_group_that_a_thread_cannot_leave_is_not_used(parent: Path) -> None:
     (parent / 'tasks').unlink()
-    assert not can_make_groups(parent)
+    assert not can_make_groups({'processes': parent})
 
 
 def test_where_no_group_is_found_none_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, 'platform', 'darwin')
-    assert control_groups.__wrapped__() is None
+    assert control_groups.__wrapped__() == {}
 
 
 def test_groups_of_processes_that_were_killed_are_removed(tmp_path: Path) -> None:
@@ -177,7 +231,7 @@ def test_groups_of_processes_that_were_killed_are_removed(tmp_path: Path) -> Non
     ended.wait()
     (tmp_path / f'{PREFIX}{ended.pid}-1').mkdir()
     (tmp_path / f'{PREFIX}{os.getpid()}-1').mkdir()
-    assert not can_make_groups(tmp_path)
+    assert not can_make_groups({'processes': tmp_path})
     assert [folder.name for folder in tmp_path.iterdir()] == [f'{PREFIX}{os.getpid()}-1']
 
 
@@ -233,28 +287,48 @@ async def test_where_there_are_no_groups_a_script_is_stopped_all_the_same(
 
 
 def test_an_executor_says_which_limits_it_only_watches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / 'cgroup.subtree_control').write_text('memory pids')
+    everything = 'memory', 'processes', 'work_folder'
     for user, groups, by_local, by_sandbox in [
-        (0, None, ('memory', 'processes', 'work_folder'), ('memory', 'processes', 'work_folder')),
-        (0, tmp_path, ('memory', 'work_folder'), ('memory', 'work_folder')),
-        (1000, None, ('memory', 'processes', 'work_folder'), ('memory', 'work_folder')),
+        (0, None, everything, everything),
+        (0, tmp_path, ('work_folder',), ('work_folder',)),
+        (1000, None, everything, ('memory', 'work_folder')),
     ]:
         local = LocalSkillScriptExecutor(control_group=groups)
         sandbox = BubblewrapSkillScriptExecutor(control_group=groups)
         monkeypatch.setattr(os, 'getuid', Mock(return_value=user))
         assert (local.watched, sandbox.watched) == (by_local, by_sandbox)
+        assert local.unenforced == sandbox.unenforced == (() if groups else ('memory',))
     limits = ScriptLimits(memory=None, work_folder=None)
     assert LocalSkillScriptExecutor(limits=limits, control_group=None).watched == ('processes',)
+    assert LocalSkillScriptExecutor(limits=limits, control_group=None).unenforced == ()
     monkeypatch.setattr(sys, 'platform', 'darwin')
     elsewhere = LocalSkillScriptExecutor()
-    assert (elsewhere.watched, elsewhere.unenforced) == ((), ('memory', 'processes', 'work_folder'))
+    assert (elsewhere.watched, elsewhere.unenforced) == ((), everything)
 
 
-@pytest.mark.skipif(control_groups() is None, reason='This user may not make control groups.')
+real_groups = pytest.mark.skipif('memory' not in control_groups(), reason='This user may not make control groups.')
+
+
+@real_groups
 @pytest.mark.parametrize('make', EXECUTORS)
 async def test_a_real_group_is_gone_after_the_run(make: MakeExecutor, make_script: MakeScript) -> None:
     script = make_script('a.sh', 'cat /proc/self/cgroup; setsid sleep 30 > /dev/null 2>&1 &')
     result = await (await to_thread.run_sync(make)).run(script)
     assert 'pids:/' in result.stdout
-    groups = control_groups()
-    assert groups is not None
-    assert list(groups.glob(f'{PREFIX}{os.getpid()}-*')) == []
+    assert [found for parent in control_groups().values() for found in parent.glob(f'{PREFIX}{os.getpid()}-*')] == []
+
+
+@real_groups
+@pytest.mark.parametrize('make', EXECUTORS)
+async def test_a_script_that_fills_its_group_is_told_so(make: MakeExecutor, make_script: MakeScript) -> None:
+    source = """
+        import os
+        fd = os.memfd_create('x')
+        for _ in range(160):
+            os.write(fd, bytes(1 << 20))
+    """
+    executor = await to_thread.run_sync(lambda: make(limits=ScriptLimits(memory=64 << 20)))
+    assert (executor.watched, executor.unenforced) == (('work_folder',), ())
+    with pytest.raises(SkillScriptStoppedError, match='it used more than 64 MiB of memory'):
+        await executor.run(make_script('a.py', source))

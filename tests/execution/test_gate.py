@@ -10,19 +10,14 @@ from dirty_equals import IsStr
 from inline_snapshot import snapshot
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError, SkillValidationError
-from pydantic_ai_skills.execution.base import is_sandbox
+from pydantic_ai_skills.execution.base import CallableSkillScriptExecutor, is_sandbox
 from pydantic_ai_skills.execution.bubblewrap.executor import BubblewrapSkillScriptExecutor
-from pydantic_ai_skills.execution.gate import (
-    ScriptDecision,
-    check_policy,
-    decide,
-    default_decision,
-    denial,
-    describe_call,
-)
+from pydantic_ai_skills.execution.gate import Gate, ScriptDecision, check_policy, describe_call
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
 from pydantic_ai_skills.execution.workspace import WorkspaceSkillScriptExecutor
 from pydantic_ai_skills.types import Skill, SkillScript
+from pydantic_ai_skills.types.provenance import SkillProvenance
+from pydantic_ai_skills.types.script import ImportedCode
 
 from .conftest import MakeScript
 
@@ -43,7 +38,12 @@ async def test_a_policy_is_a_decision_or_a_function_that_makes_one(decision: Scr
 
     for policy in (decision, sync, later):
         check_policy(policy)
-        assert await decide(policy, 'ctx', SKILL, SCRIPT, {'a': 1}) == decision
+        asked = Gate(policy).needs_approval('ctx', SKILL, SCRIPT, {'a': 1})
+        if decision == 'deny':
+            with pytest.raises(SkillScriptExecutionError):
+                await asked
+        else:
+            assert await asked == (decision == 'ask')
     assert seen == [('ctx', SKILL, SCRIPT, {'a': 1})]
 
 
@@ -55,28 +55,55 @@ async def test_what_is_no_policy_is_refused() -> None:
         check_policy(wrong)
     returns_nothing: Any = print
     with pytest.raises(SkillValidationError, match='not None'):
-        await decide(returns_nothing, None, SKILL, SCRIPT, None)
+        await Gate(returns_nothing).needs_approval(None, SKILL, SCRIPT, None)
 
 
-def test_scripts_from_registries_run_in_a_sandbox_or_not_at_all() -> None:
-    local, remote = LocalSkillScriptExecutor(), WorkspaceSkillScriptExecutor(sandboxed=True)
-    table = [
-        (default_decision(from_registry=registry, trusted=trusted, executor=executor))
-        for registry in (False, True)
-        for trusted in (False, True)
-        for executor in (local, remote, None)
+def owned(*, trusted: bool) -> Skill[Any]:
+    return Skill('pdf', 'Works with PDFs.', 'Do it.', source=SkillProvenance(kind='git', url='u', trusted=trusted))
+
+
+def test_code_of_strangers_runs_in_a_sandbox_or_not_at_all() -> None:
+    executors = (
+        LocalSkillScriptExecutor(),
+        WorkspaceSkillScriptExecutor(sandboxed=True),
+        CallableSkillScriptExecutor(print),
+    )
+    scripts = [SkillScript('x.py', uri='/x.py', executor=executor) for executor in executors]
+    scripts += [ImportedCode('tools.py', uri='/tools.py', skill_name='pdf'), SkillScript('f', function=print)]
+    table = {
+        whose: [Gate('allow').refusal(skill, script) is None for script in scripts]
+        for whose, skill in {'own': SKILL, 'trusted': owned(trusted=True), 'stranger': owned(trusted=False)}.items()
+    }
+    assert table == {'own': [True] * 5, 'trusted': [True] * 5, 'stranger': [False, True, False, False, True]}
+    assert [Gate('allow', closed=True).is_open_for(SKILL, script) for script in scripts] == [False] * 5
+    assert [Gate(policy).is_open_for(SKILL, SCRIPT) for policy in (None, 'allow', 'ask', 'deny')] == [
+        True,
+        True,
+        False,
+        False,
     ]
-    assert table == ['allow'] * 6 + ['deny', 'allow', 'deny'] + ['allow'] * 3
     assert BubblewrapSkillScriptExecutor.sandboxed
     assert not is_sandbox(WorkspaceSkillScriptExecutor())
 
 
-def test_a_denial_tells_the_model_and_the_developer() -> None:
-    assert denial(SCRIPT, by_default=False) == snapshot(
+async def test_a_denial_tells_the_model_and_the_developer() -> None:
+    async def denial(gate: Gate, skill: Skill[Any], script: SkillScript) -> str:
+        with pytest.raises(SkillScriptExecutionError) as error:
+            await gate.needs_approval(None, skill, script, None)
+        return str(error.value)
+
+    code = ImportedCode('tools.py', uri='/tools.py', skill_name='pdf')
+    assert await denial(Gate('deny'), SKILL, SCRIPT) == snapshot(
         "The script 'scripts/x.py' of skill 'pdf' may not be run here, so carry on without it."
     )
-    assert denial(SCRIPT, by_default=True) == snapshot(
-        "The script 'scripts/x.py' of skill 'pdf' may not be run here, so carry on without it. For the developer: scripts from a registry run in a sandbox only, such as BubblewrapSkillScriptExecutor, unless the registry is marked as trusted or `script_policy` allows them."
+    assert await denial(Gate(closed=True), SKILL, SCRIPT) == snapshot(
+        "The script 'scripts/x.py' of skill 'pdf' may not be run here, so carry on without it. For the developer: `run_skill_script` is excluded, and with it all code of skills."
+    )
+    assert await denial(Gate(), owned(trusted=False), SCRIPT) == snapshot(
+        "The script 'scripts/x.py' of skill 'pdf' may not be run here, so carry on without it. For the developer: its source is not trusted, and code of strangers runs in a sandbox only, such as BubblewrapSkillScriptExecutor. If you vouch for the source, say so with its `trusted` option."
+    )
+    assert await denial(Gate(), owned(trusted=False), code) == snapshot(
+        "The script 'tools.py' of skill 'pdf' may not be run here, so carry on without it. For the developer: its source is not trusted, and code of strangers never runs in this process. If you vouch for the source, say so with its `trusted` option."
     )
 
 

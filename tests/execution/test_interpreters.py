@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.execution.interpreters import INTERPRETERS, SCRIPT_SUFFIXES, find_interpreter
+from pydantic_ai_skills.execution import interpreters
+from pydantic_ai_skills.execution.interpreters import INTERPRETERS, SCRIPT_SUFFIXES
+from pydantic_ai_skills.execution.script_file import read_script_head
+from pydantic_ai_skills.types import SkillScript
 
 
 @pytest.fixture
@@ -28,6 +31,11 @@ def script(tmp_path: Path, name: str, first_line: str = '', *, mode: int = 0o644
     path.write_text(f'{first_line}\nrest')
     path.chmod(mode)
     return path
+
+
+def find_interpreter(path: Path, *, python: str | None, search_path: str | None, anywhere: bool = True) -> list[str]:
+    head = read_script_head(SkillScript(path.name, uri=str(path)))
+    return interpreters.find_interpreter(head, python=python, search_path=search_path, anywhere=anywhere)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +153,7 @@ def test_a_python_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_a_script_that_is_gone_or_not_a_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SkillScriptExecutionError, match=r"'gone.py' cannot be read: No such file"):
+    with pytest.raises(SkillScriptExecutionError, match=r"'gone.py' cannot be read: no such file"):
         find_interpreter(tmp_path / 'gone.py', python=None, search_path='')
     os.mkfifo(tmp_path / 'pipe.py')
     with pytest.raises(SkillScriptExecutionError, match=r"'pipe.py' is not a regular file"):
@@ -219,3 +227,16 @@ def test_a_block_may_be_all_there_is(tmp_path: Path, programs: Path) -> None:
 def test_a_block_ends_where_the_comment_does(tmp_path: Path, programs: Path) -> None:
     path = script(tmp_path, 'a.py', '# /// script\n# dependencies = ["rich"]\nimport rich')
     assert find_interpreter(path, python=None, search_path=str(programs))[0] == str(programs / 'uv')
+
+
+@pytest.mark.parametrize('first_line', ['#!/usr/bin/env tool', '#!/usr/bin/env -S tool -x', '#!{}/tool'])
+def test_a_script_in_a_sandbox_does_not_choose_from_all_programs(
+    tmp_path: Path, programs: Path, first_line: str
+) -> None:
+    (programs / 'tool').touch(mode=0o755)
+    path = script(tmp_path, 'a', first_line.format(programs))
+    assert find_interpreter(path, python=None, search_path=str(programs))[0] == str(programs / 'tool')
+    with pytest.raises(SkillScriptExecutionError, match="'a' needs 'tool', which is not installed here"):
+        find_interpreter(path, python=None, search_path=str(programs), anywhere=False)
+    other = script(tmp_path, 'b', f'#!{programs}/python3')
+    assert find_interpreter(other, python=None, search_path=str(programs), anywhere=False) == [sys.executable]

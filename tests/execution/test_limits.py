@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import resource
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,19 +19,26 @@ from unittest.mock import Mock
 
 import pytest
 
-from pydantic_ai_skills.execution import limits as limits_module
+from pydantic_ai_skills.execution import watchdog as watchdog_module
 from pydantic_ai_skills.execution.base import SkillScriptStoppedError
 from pydantic_ai_skills.execution.limits import (
     MIB,
-    WATCH_INTERVAL,
-    ProcessInfo,
     ScriptLimits,
-    Watchdog,
     apply_limits,
-    run_processes,
+    group_limits,
     unenforced_limits,
+    warn_of_unwatched,
 )
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
+from pydantic_ai_skills.execution.watchdog import (
+    WATCH_INTERVAL,
+    ProcessInfo,
+    Watchdog,
+    measure,
+    run_processes,
+    unlinked,
+)
+from pydantic_ai_skills.filesystem.remove import remove_tree
 
 from .conftest import MakeScript
 
@@ -47,14 +58,18 @@ def test_only_what_can_be_lifted_can_be_lifted() -> None:
 
 def test_what_a_platform_cannot_enforce_is_said_and_warned_about_if_it_was_chosen() -> None:
     assert unenforced_limits(ScriptLimits(), platform='linux') == ()
+    assert unenforced_limits(ScriptLimits(), held=(), platform='linux') == ('memory',)
     assert unenforced_limits(ScriptLimits(), platform='darwin') == ('memory', 'processes', 'work_folder')
     assert unenforced_limits(ScriptLimits(memory=None, processes=None, work_folder=None), platform='darwin') == ()
     with pytest.warns(UserWarning, match='processes cannot be limited on darwin. Set them to None to say'):
-        assert unenforced_limits(ScriptLimits(memory=None, processes=5), platform='darwin') == (
-            'processes',
-            'work_folder',
-        )
-    assert LocalSkillScriptExecutor().unenforced == ()
+        warn_of_unwatched(ScriptLimits(memory=None, processes=5), platform='darwin')
+    warn_of_unwatched(ScriptLimits(memory=None, processes=5), platform='linux')
+
+
+def test_a_group_leaves_room_above_the_limit_on_memory() -> None:
+    assert group_limits(ScriptLimits(memory=64 * MIB, processes=1)) == {'processes': 16, 'memory': 80 * MIB}
+    assert group_limits(ScriptLimits(memory=1024 * MIB, processes=None)) == {'memory': 1280 * MIB}
+    assert group_limits(ScriptLimits(memory=None, processes=None)) == {}
 
 
 SHOW = """
@@ -204,7 +219,7 @@ def test_a_process_that_ends_while_it_is_looked_at_is_left_out(
     monkeypatch.setattr(os, 'listdir', with_ghosts)
     assert 4194999 not in {info.pid for info in run_processes(family.pid)}
     ghost = ProcessInfo(pid=4194999, parent=1, session=1, resident=1 << 40)
-    monkeypatch.setattr(limits_module, 'run_processes', Mock(return_value=[ghost]))
+    monkeypatch.setattr(watchdog_module, 'run_processes', Mock(return_value=[ghost]))
     dog = Watchdog(ScriptLimits(), work_dir=tmp_path)
     time.sleep(WATCH_INTERVAL)
     assert dog(family.pid) is None
@@ -228,3 +243,108 @@ def test_a_work_folder_full_of_names_is_not_read_to_its_end(tmp_path: Path) -> N
 
 def test_the_limits_of_this_process_are_untouched() -> None:
     assert resource.getrlimit(resource.RLIMIT_CPU)[0] == resource.RLIM_INFINITY
+
+
+def test_files_without_a_name_are_counted_while_they_are_open(tmp_path: Path) -> None:
+    def count(*, thorough: bool = False) -> int:
+        return unlinked(tmp_path, run_processes(os.getpid()), thorough=thorough).size // MIB
+
+    libc = ctypes.CDLL(None)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    with tempfile.TemporaryFile(dir=tmp_path) as file:
+        file.write(bytes(3 * MIB))
+        file.flush()
+        assert count() == 3
+        # Not Python's `mmap`, which keeps a descriptor of its own.
+        address = libc.mmap(None, 2 * MIB, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
+        assert count(thorough=True) == 3
+    assert (count(), count(thorough=True)) == (0, 2)
+    libc.munmap(address, 2 * MIB)
+    assert count(thorough=True) == 0
+    assert unlinked(tmp_path / 'gone', run_processes(os.getpid()), thorough=True) == (0, 0, True)
+
+
+def test_a_socket_that_may_hide_files_is_seen(tmp_path: Path) -> None:
+    def complete() -> bool:
+        return unlinked(tmp_path, run_processes(os.getpid()), thorough=True).complete
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert complete()
+        with tempfile.TemporaryFile(dir=tmp_path) as file:
+            socket.send_fds(ours, [b'x'], [file.fileno()])
+        assert not complete()
+
+
+def test_the_space_that_is_gone_counts_where_not_all_files_can_be_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(30):
+        os.mkdir('x' * 200, dir_fd=folder)
+        inner = os.open('x' * 200, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    assert not measure(tmp_path, MIB * 100, 1000).complete
+    for used_before, reason in ((1 << 60, None), (0, 'it wrote more than 1 MiB into its work folder')):
+        dog = Watchdog(ScriptLimits(work_folder=MIB), work_dir=tmp_path)
+        before = Mock(disk=used_before)
+        monkeypatch.setattr(dog, '_before', before)
+        time.sleep(WATCH_INTERVAL)
+        assert dog(os.getpid()) == reason
+    remove_tree(tmp_path / ('x' * 200))
+
+
+def test_a_file_with_two_names_counts_once(tmp_path: Path) -> None:
+    (tmp_path / 'a').write_bytes(bytes(MIB))
+    once = measure(tmp_path, MIB * 100, 1000).size
+    os.link(tmp_path / 'a', tmp_path / 'b')
+    assert measure(tmp_path, MIB * 100, 1000)[:2] == (once, 2)
+
+
+def test_a_look_follows_at_once_when_the_machine_uses_much_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dog = Watchdog(ScriptLimits(work_folder=MIB), work_dir=tmp_path)
+    looks = Mock(return_value=None)
+    monkeypatch.setattr(dog, '_look', looks)
+    (tmp_path / 'a').write_bytes(bytes(64 * MIB))
+    time.sleep(watchdog_module.GLANCE_INTERVAL)
+    monkeypatch.setattr(dog, '_next_look', time.monotonic() + 60)
+    dog(os.getpid())
+    assert looks.call_count == 1
+
+
+def test_files_in_memory_are_counted_by_their_number(tmp_path: Path) -> None:
+    for memory, reason in ((MIB, 'it used more than 1 MiB of memory'), (None, None)):
+        limits = ScriptLimits(memory=memory, processes=None, work_folder=None)
+        dog = Watchdog(limits, work_dir=tmp_path, in_memory=lambda: [str(tmp_path), str(tmp_path / 'gone')])
+        time.sleep(watchdog_module.GLANCE_INTERVAL)
+        assert dog(os.getpid()) == reason  # a whole disk has more than 128 files
+
+
+def test_a_process_that_forbids_to_look_into_it_counts_with_all_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr('builtins.open', Mock(side_effect=PermissionError))
+    info = ProcessInfo(1, 0, 0, 5000)
+    used_memory = getattr(watchdog_module, '_used_memory')  # noqa: B009 - private, but it has no other face
+    assert used_memory([info], 1) == 5000
+
+
+def test_memory_is_counted_exactly_once_it_seems_too_much(tmp_path: Path) -> None:
+    dog = Watchdog(ScriptLimits(memory=MIB, processes=None, work_folder=None), work_dir=tmp_path)
+    time.sleep(watchdog_module.WATCH_INTERVAL)
+    assert dog(os.getpid()) == 'it used more than 1 MiB of memory'
+
+
+def test_files_without_a_name_on_another_device_are_not_counted() -> None:
+    mapped = getattr(watchdog_module, '_mapped')  # noqa: B009 - private, but it has no other face
+    with tempfile.TemporaryFile() as file:
+        file.write(b'x' * 4096)
+        file.flush()
+        with mmap.mmap(file.fileno(), 4096):
+            status = os.fstat(file.fileno())
+            assert (status.st_ino, 4096) in list(mapped(os.getpid(), status.st_dev))
+            assert list(mapped(os.getpid(), 2**31)) == []

@@ -22,6 +22,7 @@ from pydantic_ai_skills.execution import process as process_module
 from pydantic_ai_skills.execution.base import ScriptResult, SkillScriptTimeoutError
 from pydantic_ai_skills.execution.limits import ScriptLimits
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
+from pydantic_ai_skills.execution.script_file import ScriptHead
 from pydantic_ai_skills.types import SkillScript
 
 from .conftest import MakeScript, needs, write_wheel, zombies
@@ -205,9 +206,9 @@ class SlowToPrepare(LocalSkillScriptExecutor):
         super().__init__(**options)
         self.may_go_on = threading.Event()
 
-    def _interpreter(self, path: Path) -> list[str]:
+    def _interpreter(self, head: ScriptHead) -> list[str]:
         assert self.may_go_on.wait(60)
-        return super()._interpreter(path)
+        return super()._interpreter(head)
 
 
 async def test_a_run_that_is_cancelled_before_its_script_starts_does_not_start_it(

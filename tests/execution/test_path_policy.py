@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from pydantic import BaseModel, ConfigDict, Field
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError, SkillValidationError
-from pydantic_ai_skills.execution.gate import decide
 from pydantic_ai_skills.execution.path_policy import PathPolicy
 from pydantic_ai_skills.types import Skill, SkillScript
 
@@ -49,9 +51,9 @@ async def test_paths_inside_their_folders_are_allowed(
 ) -> None:
     monkeypatch.chdir(folders)
     policy = PathPolicy(read={'source': ['data'], 'extra': [folders / 'data']}, write={'target': ['out', 'tmp']})
-    assert await decide(policy, None, SKILL, COPY, args) == 'allow'
+    assert await policy(None, SKILL, COPY, args) == 'allow'
     asking = PathPolicy(read={'source': ['data']}, inside='ask')
-    assert await decide(asking, None, SKILL, COPY, args) == 'ask'
+    assert await asking(None, SKILL, COPY, args) == 'ask'
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ async def test_paths_that_lead_outside_are_refused(
     monkeypatch.chdir(folders)
     policy = PathPolicy(read={'source': ['data'], 'extra': ['data']}, write={'target': ['out']})
     with pytest.raises(SkillScriptExecutionError, match=f"The path in '{parameter}', .* is not one that may be"):
-        await decide(policy, None, SKILL, COPY, args)
+        await policy(None, SKILL, COPY, args)
 
 
 async def test_a_tilde_stays_inside_whether_it_is_a_name_or_the_home_folder(
@@ -89,10 +91,10 @@ async def test_a_tilde_stays_inside_whether_it_is_a_name_or_the_home_folder(
     monkeypatch.chdir(folders / 'data')
     args = {'source': '~/file', 'target': 'out/x'}
     with pytest.raises(SkillScriptExecutionError, match="The path in 'source', '~/file'"):
-        await decide(PathPolicy(read={'source': ['.']}), None, SKILL, COPY, args)
+        await PathPolicy(read={'source': ['.']})(None, SKILL, COPY, args)
     with pytest.raises(SkillScriptExecutionError, match="The path in 'source', '~/file'"):
-        await decide(PathPolicy(read={'source': ['~']}), None, SKILL, COPY, args)
-    assert await decide(PathPolicy(read={'source': ['.', '~']}), None, SKILL, COPY, args) == 'allow'
+        await PathPolicy(read={'source': ['~']})(None, SKILL, COPY, args)
+    assert await PathPolicy(read={'source': ['.', '~']})(None, SKILL, COPY, args) == 'allow'
 
 
 def open_any(where: Any) -> str:
@@ -106,23 +108,20 @@ async def test_what_is_not_a_path_does_not_pass_as_one(
     monkeypatch.chdir(folders)
     policy = PathPolicy(read={'where': ['data']})
     with pytest.raises(SkillScriptExecutionError, match="The path in 'where'"):
-        await decide(policy, None, SKILL, SkillScript('open', function=open_any), {'where': value})
-    assert (
-        await decide(policy, None, SKILL, SkillScript('open', function=open_any), {'where': os.fspath('data')})
-        == 'allow'
-    )
+        await policy(None, SKILL, SkillScript('open', function=open_any), {'where': value})
+    assert await policy(None, SKILL, SkillScript('open', function=open_any), {'where': os.fspath('data')}) == 'allow'
 
 
 async def test_scripts_without_the_named_parameters_are_decided_otherwise() -> None:
     policy = PathPolicy(read={'source': ['data']}, otherwise='deny')
-    assert await decide(policy, None, SKILL, SCRIPT, {'source': '/etc/passwd'}) == 'deny'
-    assert await decide(policy, None, SKILL, SkillScript('open', function=open_any), {'where': 'x'}) == 'deny'
+    assert await policy(None, SKILL, SCRIPT, {'source': '/etc/passwd'}) == 'deny'
+    assert await policy(None, SKILL, SkillScript('open', function=open_any), {'where': 'x'}) == 'deny'
 
 
 @pytest.mark.parametrize('args', [{'source': 1}, 'not json', {}, None, ''])
 async def test_arguments_that_do_not_fit_are_left_to_the_call(args: Any) -> None:
     policy = PathPolicy(read={'source': ['data']}, otherwise='deny')
-    assert await decide(policy, None, SKILL, COPY, args) == 'allow'
+    assert await policy(None, SKILL, COPY, args) == 'allow'
 
 
 def save(target: str = 'elsewhere/file') -> str:
@@ -134,11 +133,84 @@ async def test_no_arguments_are_checked_in_whatever_way_they_are_written(args: A
     plain, saving = SkillScript('plain', function=lambda: 'ran'), SkillScript('save', function=save)
     assert (await plain.run(None, args), await saving.run(None, args)) == ('ran', 'saved')
     policy = PathPolicy(write={'target': ['out']}, otherwise='deny')
-    assert await decide(policy, None, SKILL, plain, args) == 'deny'
+    assert await policy(None, SKILL, plain, args) == 'deny'
     with pytest.raises(SkillScriptExecutionError, match="The path in 'target'"):
-        await decide(policy, None, SKILL, saving, args)
+        await policy(None, SKILL, saving, args)
 
 
 def test_folders_are_given_as_a_list() -> None:
     with pytest.raises(SkillValidationError, match="Give the folders of 'source' as a list"):
         PathPolicy(read={'source': 'data'})
+
+
+# --- Parameters in other values -----------------------------------------------------------------------------------
+
+
+class Place(BaseModel):
+    model_config = ConfigDict(extra='allow')
+
+    target: str = Field('out/x', alias='to')
+
+
+class Slotted:
+    __slots__ = 'target'
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+
+
+class Pair(NamedTuple):
+    why: str
+    target: str
+
+
+def go(
+    place: Place,
+    pair: Pair | None = None,
+    options: dict[str, Any] | None = None,
+    when: datetime | None = None,
+    slotted: Any = None,
+) -> None: ...
+
+
+GO = SkillScript('go', function=go)
+DEEP: Any = json.loads('[' * 40 + ']' * 40)
+
+
+@pytest.mark.parametrize(
+    ('args', 'decision'),
+    [
+        ({'place': {}}, 'allow'),
+        ({'place': {'to': 'out/y'}, 'when': '2030-01-01'}, 'allow'),
+        ({'place': {'to': 'private/y'}}, None),
+        ({'place': {'source': 'private/y'}}, None),
+        ({'place': {}, 'pair': ['x', 'private/y']}, None),
+        ({'place': {}, 'pair': ['x', 'out/y']}, 'allow'),
+        ({'place': {}, 'options': {'a': [{'source': 'private/y'}]}}, None),
+        ({'place': {}, 'options': {'a': DEEP}}, None),
+        ({'place': {}, 'slotted': Slotted('private/y')}, None),
+    ],
+)
+async def test_named_values_are_found_in_models_and_other_values(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, args: Any, decision: str | None
+) -> None:
+    monkeypatch.chdir(folders)
+    policy = PathPolicy(read={'source': ['data']}, write={'target': ['out']})
+    if decision is not None:
+        assert await policy(None, SKILL, GO, args) == decision
+    else:
+        with pytest.raises(SkillScriptExecutionError, match='is not one that may be|nested too deeply'):
+            await policy(None, SKILL, GO, args)
+
+
+@pytest.mark.parametrize('functions', [[COPY], [copy], [copy, save], [GO, save]])
+def test_a_rule_for_given_functions_names_one_of_their_parameters(functions: Any) -> None:
+    PathPolicy(write={'target': ['out']}, functions=functions)
+    closed = [function for function in functions if function is not GO]
+    with pytest.raises(SkillValidationError, match="The rule for 'traget' names no parameter of the functions"):
+        PathPolicy(write={'traget': ['out']}, functions=closed)
+
+
+def test_a_function_that_takes_any_name_fits_every_rule() -> None:
+    PathPolicy(write={'anything': ['out']}, functions=[GO])
+    PathPolicy(write={'anything': ['out']}, functions=[open_any])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.execution.snapshot import snapshot_file, snapshot_folder
+from pydantic_ai_skills.execution.snapshot import script_digest, snapshot_file, snapshot_folder
 
 
 def test_a_snapshot_follows_no_links_and_has_limits(skill_dir: Path) -> None:
@@ -49,3 +49,19 @@ def test_two_folders_with_the_same_bytes_in_other_files_differ(tmp_path: Path) -
         for name, content in files.items():
             (tmp_path / folder / name).write_text(content)
     assert len({snapshot_folder(tmp_path / folder).digest for folder in ('one', 'two', 'three')}) == 3
+
+
+def test_the_digest_changes_with_everything_in_the_folder_and_the_script_outside_it(tmp_path: Path) -> None:
+    skill, shared = tmp_path / 'skill', tmp_path / 'shared.sh'
+    (skill / 'scripts').mkdir(parents=True)
+    (skill / 'scripts' / 'a.sh').touch()
+    shared.touch()
+    assert script_digest(skill / 'scripts' / 'a.sh', skill) == snapshot_folder(skill).digest
+    seen = {script_digest(shared, None), script_digest(shared, skill)}
+    (skill / 'link').symlink_to('scripts')
+    seen.add(script_digest(shared, skill))
+    (skill / 'scripts').chmod(0o700)
+    seen.add(script_digest(shared, skill))
+    shared.write_text('x')
+    seen.add(script_digest(shared, skill))
+    assert len(seen) == 5

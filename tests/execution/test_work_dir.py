@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from anyio import to_thread
@@ -21,6 +23,7 @@ from pydantic_ai_skills.execution.work_dir import (
     make_work_folder,
     read_work_file,
     remove_kept_folders,
+    remove_work_folder,
 )
 from pydantic_ai_skills.filesystem.remove import remove_tree
 
@@ -96,28 +99,42 @@ def test_a_fork_has_folders_of_its_own() -> None:
             os._exit(wrong)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert full.exists()
-    assert make_work_folder() == empty
-    keep_work_folder(empty)
     remove_kept_folders()
     assert not full.exists()
+    assert not full.parent.exists()
     assert not empty.exists()
 
 
-def test_an_empty_folder_is_used_again_unless_something_happened_to_it() -> None:
+def test_no_folder_is_used_again_and_only_this_user_can_reach_any() -> None:
     remove_kept_folders()
     first = make_work_folder()
-    assert keep_work_folder(first) == ()
-    assert make_work_folder() == first
+    first.chmod(0o777)  # as a script may
+    (first / 'file').touch()
+    assert first.parent.stat().st_mode & 0o777 == 0o700
     keep_work_folder(first)
-    first.chmod(0o777)
+    assert first.stat().st_mode & 0o777 == 0o700
     second = make_work_folder()
     assert second != first
-    keep_work_folder(second)
-    second.rmdir()
+    assert keep_work_folder(second) == ()
+    assert not second.exists()
+    remove_tree(first.parent)  # as tools do that tidy up
     third = make_work_folder()
-    assert third != second
-    remove_tree(first)
-    remove_tree(third)
+    assert third.is_dir()
+    remove_kept_folders()
+    assert not third.parent.exists()
+
+
+def test_a_folder_that_cannot_be_removed_is_removed_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, other = make_work_folder(), make_work_folder()
+    (folder / 'file').touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, 'open', Mock(side_effect=OSError(errno.EMFILE, 'Too many open files')))
+        remove_work_folder(folder)
+        assert folder.exists()
+        remove_work_folder(other)  # an empty one can be removed all the same
+        assert not other.exists()
+    remove_work_folder(make_work_folder())
+    assert not folder.exists()
 
 
 def test_only_regular_files_with_proper_names_are_listed(tmp_path: Path) -> None:

@@ -412,8 +412,11 @@ async def test_what_is_not_a_file_of_the_skill_is_refused(make_script: MakeScrip
         await executor.run(SkillScript('greet', function=print), None, local)
     os.symlink('/bin/ls', skill_dir / 'link.sh')
     link = SkillScript('link.sh', uri=str(skill_dir / 'link.sh'), skill_dir=skill_dir)
-    with pytest.raises(SkillScriptExecutionError, match="'link.sh' is not a regular file of its skill"):
+    with pytest.raises(SkillScriptExecutionError, match="'link.sh' cannot be read: it is a link"):
         await executor.run(link, None, local)
+    gone = SkillScript('gone.sh', uri=str(skill_dir / 'gone.sh'), skill_dir=skill_dir)
+    with pytest.raises(SkillScriptExecutionError, match="'gone.sh' is not a regular file of its skill"):
+        await executor.run(gone, None, local)
 
 
 def test_it_is_an_executor_with_limits() -> None:

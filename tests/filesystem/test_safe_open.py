@@ -15,7 +15,7 @@ from pydantic_ai.messages import BinaryContent
 
 from pydantic_ai_skills import SkillResource, SkillsDirectory
 from pydantic_ai_skills.exceptions import SkillResourceLoadError
-from pydantic_ai_skills.filesystem.safe_open import SkillFolder, local_path
+from pydantic_ai_skills.filesystem.safe_open import OpenFolder, SkillFolder, local_path, read_regular
 from tests.folders import at_first_wait, settle, skill_md, write, write_skill
 
 SECRET = 'the secret outside'
@@ -327,3 +327,25 @@ def test_an_error_of_the_system_without_words_is_named(skill: SkillFolder, monke
 
     monkeypatch.setattr(os, 'open', fail)
     assert refusal(skill, 'a.txt') == "'a.txt' cannot be opened: oserror."
+
+
+@pytest.mark.parametrize('kind', ['device', 'FIFO', 'large', 'link'])
+def test_what_is_not_a_regular_file_of_the_right_size_is_not_read(tmp_path: Path, kind: str):
+    file = tmp_path / 'file'
+    if kind == 'FIFO':
+        os.mkfifo(file)
+    elif kind == 'large':
+        file.write_bytes(b'x' * 11)
+    else:
+        file.symlink_to('/dev/zero' if kind == 'device' else write(tmp_path, {'small': 'x'}) / 'small')
+    with pytest.raises(OSError, match='not a regular file|larger than 10 bytes|symbolic links'):
+        read_regular(file, 10, follow_links=kind == 'device')
+    (tmp_path / 'small').write_text('1234567890')
+    assert read_regular(tmp_path / 'small', 10) == b'1234567890'
+
+
+@pytest.mark.usefixtures('walks_descriptors')
+def test_where_a_link_leads_is_told_without_going_there(tmp_path: Path) -> None:
+    (tmp_path / 'link').symlink_to('nowhere')
+    with OpenFolder.beneath(str(tmp_path)) as folder:
+        assert folder.link_target('link') == 'nowhere'

@@ -1,12 +1,17 @@
-"""The hostile scoreboard: a test records the figure it measured, and `--scoreboard` prints all of them."""
+"""The hostile scoreboard: a test records the figure it measured, and `--scoreboard` prints all of them.
+
+`--update-security` also writes how many trials there were, and how many held, into docs/security.md.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +28,8 @@ class Row(NamedTuple):
     what: str
     measured: str
     limit: str
+    test: str
+    """The test that recorded it."""
 
 
 @dataclass(kw_only=True)
@@ -33,17 +40,52 @@ class Scoreboard:
 
     def record(self, case: int, what: str, measured: str, limit: str) -> None:
         """Add a figure, such as `record(1, 'merge-key bomb', '3 ms', '50 ms')`. Assert the limit in the test itself."""
-        self.rows.append(Row(case, what, measured, limit))
+        test = os.environ.get('PYTEST_CURRENT_TEST', '').rpartition(' ')[0]
+        self.rows.append(Row(case, what, measured, limit, test))
 
     def lines(self) -> list[str]:
         """The figures as a table, by case and then in the order they were recorded."""
         rows = [('case', 'what', 'measured', 'limit')]
-        rows += [(str(row.case), *row[1:]) for row in sorted(self.rows, key=lambda row: row.case)]
+        rows += [(str(row.case), *row[1:4]) for row in sorted(self.rows, key=lambda row: row.case)]
         case, what, measured, _ = (max(len(row[column]) for row in rows) for column in range(4))
         return [f'{row[0]:>{case}}  {row[1]:<{what}}  {row[2]:>{measured}}  {row[3]}' for row in rows]
 
+    def sections(self, held: Sequence[str], broken: Sequence[str]) -> str:
+        """How many tests of each section held, as a table in Markdown."""
+        recorded = {row.test: row.case for row in self.rows}
+        lines = ['| cases | about | tried | held |', '|---|---|---:|---:|']
+        for first, last, about in SECTIONS:
+            good, bad = (sum(first <= case_of(test, recorded) <= last for test in tests) for tests in (held, broken))
+            lines.append(f'| {first} to {last} | {about} | {good + bad:,} | {good:,} |')
+        return '\n'.join(lines).replace('34 to 34', '34')
+
+
+def case_of(test: str, recorded: Mapping[str, int]) -> int:
+    """The case that a test is about: by its name, or else by what it recorded; 0 if neither says."""
+    named = re.search(r'test_(\d+)_', test)
+    return int(named[1]) if named else recorded.get(test, 0)
+
+
+SECTIONS = (
+    (1, 8, 'parsing and the prompt'),
+    (9, 14, 'files'),
+    (15, 26, 'scripts and the sandbox'),
+    (27, 33, 'git'),
+    (34, 34, 'writers and readers at once'),
+    (35, 43, 'whose code runs'),
+    (44, 47, 'locks and approvals'),
+    (48, 53, 'limits'),
+    (54, 57, 'text and time'),
+)
+"""The first and the last case of each section, and what it is about."""
+
+SECURITY = Path(__file__).parents[2] / 'docs/security.md'
+MARKS = '<!-- hostile -->\n', '<!-- /hostile -->\n'
+"""What the table in the documentation stands between."""
 
 TRIES = 10
+SECONDS = 5
+"""How often at least, and for how long at least, work is tried that is too slow."""
 
 
 @dataclass
@@ -58,7 +100,7 @@ class Stopwatch:
     """
 
     limit: float
-    """Seconds. The loop ends with the first try within the limit, or after `TRIES`."""
+    """Seconds. The loop ends with the first try within the limit, or after `TRIES` and `SECONDS`."""
 
     best: float = inf
     """Seconds of the quickest try so far."""
@@ -69,10 +111,11 @@ class Stopwatch:
     _started: float = 0.0
 
     def __iter__(self) -> Iterator[int]:
-        for number in range(TRIES):
-            yield number
-            if self.best <= self.limit:
+        until = time.monotonic() + SECONDS
+        for number in count():
+            if self.best <= self.limit or (number >= TRIES and time.monotonic() > until):
                 return
+            yield number
 
     def __enter__(self) -> None:
         self._started = self.clock()
@@ -132,6 +175,7 @@ SCOREBOARD = pytest.StashKey[Scoreboard]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption('--scoreboard', action='store_true', help='print the figures of the hostile cases')
+    parser.addoption('--update-security', action='store_true', help='write how many held into docs/security.md')
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -149,3 +193,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section('hostile scoreboard')
         for line in config.stash[SCOREBOARD].lines():
             terminalreporter.write_line(line)
+        held, broken = (
+            [report.nodeid for report in terminalreporter.stats.get(kind, ()) if report.when == 'call']
+            for kind in ('passed', 'failed')
+        )
+        table = config.stash[SCOREBOARD].sections(held, broken)
+        terminalreporter.write_line(f'\n{table}')
+        if config.getoption('--update-security'):
+            before, _, rest = SECURITY.read_text('utf-8').partition(MARKS[0])
+            after = rest.partition(MARKS[1])[2]
+            SECURITY.write_text(f'{before}{MARKS[0]}\n{table}\n\n{MARKS[1]}{after}', 'utf-8')

@@ -558,15 +558,15 @@ def test_a_cached_commit_needs_no_network_and_little_time(
 
     ours, plain = Stopwatch(limit=0), Stopwatch(limit=0)
     ratio, rounds = float('inf'), 0
-    while ratio >= 2 and (rounds := rounds + 1) <= 10:  # other processes only ever add to either
+    while ratio >= 3 and (rounds := rounds + 1) <= 10:  # other processes only ever add to either
         for _ in range(7):
             with ours:
                 assert len(registry(ref=commit).get_skills()) == 205
             with plain:
                 assert len(SkillsDirectory(tmp_path / 'plain').get_skills()) == 205
         ratio = ours.best / plain.best
-    scoreboard.record(33, 'warm start with a commit pin, no server', f'{ratio:.2f} × directory', '2 ×')
-    assert ratio < 2
+    scoreboard.record(33, 'warm start with a commit pin, no server', f'{ratio:.2f} × directory', '3 ×')
+    assert ratio < 3
 
 
 def test_a_moved_tag_against_a_lock_is_refused(

@@ -111,7 +111,7 @@ async def test_16_without_a_sandbox_and_a_control_group_those_in_a_session_of_th
     options: dict[str, object] = {} if grouped else {'control_group': None}
     script = write_grandchild(tmp_path, kind, mark, 'true')
     result, _, _ = await run(LocalSkillScriptExecutor, script, **options)
-    grouped = grouped and control_groups() is not None
+    grouped = grouped and bool(control_groups())
     expected = 0 if grouped or kind == 'same group' else 1
     left = left_over(mark, expected)
     label = f'local{", with control group" if grouped else ""}: {kind}'

@@ -348,7 +348,7 @@ class TestScripts:
         project.add(source(repository))
         monkeypatch.setenv('PATH', str(root))
         ok, result = self.run(project)
-        assert (ok, 'run in a sandbox only' in result) == (False, True)
+        assert (ok, 'runs in a sandbox only' in result) == (False, True)
 
     @pytest.mark.parametrize('text', ['', 'sandbox = false'])
     def test_those_of_trusted_sources_run_as_our_own(self, root: Path, repository: Repository, text: str):

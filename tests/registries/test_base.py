@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import asyncio
 import threading
 from datetime import timedelta
+from email.message import Message
+from types import SimpleNamespace
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
+from pydantic_ai.exceptions import ModelHTTPError
 
-from pydantic_ai_skills import Skill, SkillRegistry, SkillRegistryError, SkillsToolset
+from pydantic_ai_skills import Skill, SkillRegistry, SkillRegistryError, SkillRegistryRefusedError, SkillsToolset
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.registries import CombinedRegistry
 from pydantic_ai_skills.types import FoundSkills
@@ -28,6 +33,13 @@ class Shelf(SkillRegistry):
         if self.error:
             raise self.error
         return self.skills
+
+
+class WithResponse(Exception):
+    """An error like those of httpx and requests."""
+
+    def __init__(self, status: int) -> None:
+        self.response = SimpleNamespace(status_code=status)
 
 
 class Broken(SkillRegistry):
@@ -80,6 +92,26 @@ class TestSkillRegistry:
         assert shelf.refresh() == first
         assert shelf.problems == []
 
+    @pytest.mark.parametrize(
+        'error',
+        [
+            SkillRegistryRefusedError('The shelf is closed'),
+            HTTPError('http://x', 403, 'Forbidden', Message(), None),
+            ModelHTTPError(401, 'x'),
+            WithResponse(401),
+        ],
+    )
+    def test_after_a_refusal_no_skills_are_kept(self, error: Exception):
+        shelf = Shelf('a')
+        registry = CombinedRegistry([shelf.cached(ttl=0).prefixed('x-')])
+        toolset = SkillsToolset(registries=[registry])
+        assert list(toolset.skills) == ['x-a']
+        shelf.error = error
+        toolset.reload(include_registries=True)
+        assert (list(toolset.skills), codes(registry)) == ([], ['source-refused'])
+        with pytest.raises(SkillRegistryError):
+            registry.get_skills()
+
     def test_a_first_failure_is_a_problem_too(self):
         shelf = Shelf('a')
         shelf.error = SkillRegistryError('The shelf is empty')
@@ -114,6 +146,44 @@ class TestWrappers:
         assert names(filtered) == ['b']
         assert names(shelf) == ['a', 'b']
         assert repr(filtered) == 'Shelf().filtered(<lambda>)'
+
+    @pytest.mark.parametrize('called_from', ['sync code', 'a worker thread', 'load'])
+    async def test_an_async_predicate_is_awaited(self, called_from: str):
+        async def is_b(skill: Skill[Any]) -> bool:
+            await asyncio.sleep(0)
+            return skill.name == 'b'
+
+        async def nobody(skill: Skill[Any]) -> bool:
+            return False
+
+        for predicate, expected in ((is_b, ['b']), (nobody, [])):
+            filtered = Shelf('a', 'b').filtered(predicate)
+            toolset = SkillsToolset(registries=[filtered])
+            match called_from:
+                case 'sync code':
+                    thread = threading.Thread(target=filtered.find)
+                    thread.start()
+                    thread.join()
+                case 'a worker thread':
+                    await filtered.refresh_async()
+                case _:
+                    await toolset.load()
+            assert (names(filtered), list(toolset.skills), codes(filtered)) == (expected, expected, [])
+
+    def test_a_predicate_may_be_async_for_some_skills_and_may_fail(self):
+        async def yes() -> bool:
+            return True
+
+        shelf = Shelf('a', 'b', 'c', 'd')
+        mixed = shelf.filtered(lambda skill: skill.name == 'a' if skill.name in 'ac' else yes())
+        assert names(mixed) == ['a', 'b', 'd']
+
+        async def fail(skill: Skill[Any]) -> bool:
+            raise LookupError('no such team')
+
+        (problem,) = shelf.filtered(fail).find().problems
+        assert problem.message == 'It failed with LookupError: no such team.'
+        assert shelf.filtered(fail).find().skills == ()
 
     def test_prefixed_gives_new_names_and_leaves_the_original_as_it_is(self):
         shelf = Shelf('a')

@@ -111,6 +111,31 @@ class TestWho:
         (source,) = (default_cache_dir() / 'git-v1' / 'entries').iterdir()
         assert source.stat().st_mode & 0o777 == 0o700
 
+    def test_a_cache_that_others_can_write_is_not_used(self, registry: Registries, cache: Path):
+        fetched = registry()
+        fetched.get_skills()
+        (entry,) = cache.glob('git-v1/entries/*/' + '[0-9a-f]' * 40)
+        (script,) = cache.rglob('fill.py')
+        script.chmod(0o666)
+        assert registry(offline=True).find().skills == ()
+        assert registry().find().skills != ()  # fetched again
+        for path in (entry.parent / 'refs.json', entry, entry.parent, cache):
+            mode = path.stat().st_mode
+            path.chmod(mode | 0o022)
+            refused = registry(offline=True)
+            assert refused.find().skills == ()
+            path.chmod(mode)
+        assert refused.find().problems[0].message == (
+            f'The cache is not used: {str(cache)!r} can be written by other users. Make it yours and writable for you '
+            'alone (chmod go-w), or name another folder with cache_dir=.'
+        )
+        assert registry(offline=True).find().skills != ()
+        cache.chmod(0o777)
+        with pytest.raises(SkillRegistryError, match='The cache is not used'):
+            registry().remote_commit()
+        store = SourceStore(cache, kind='git', url='https://example.com/a', selection='', name='a')
+        assert store.open(COMMITS[0]) is None
+
 
 class TestEntries:
     def test_an_entry_is_built_once(self, store: SourceStore):
@@ -162,7 +187,7 @@ class TestEntries:
         file.write_bytes(b'x' * len(SKILL))
         os.utime(file, (WRITTEN_AT, WRITTEN_AT))
         assert store.open(COMMITS[0]) is not None
-        assert store.open(COMMITS[0], thorough=True) is None
+        assert store.open(COMMITS[0], pins={}) is None
 
     def test_an_entry_of_something_else_is_none(self, store: SourceStore):
         root = fill(store, COMMITS[0])
@@ -172,6 +197,21 @@ class TestEntries:
     def test_a_manifest_of_another_version_is_none(self, store: SourceStore):
         path = fill(store, COMMITS[0]).parent / 'manifest.json'
         body = path.read_bytes().partition(b'\n')[2].replace(b'"version":1', b'"version":2')
+        path.write_bytes(hashlib.sha256(body).hexdigest().encode() + b'\n' + body)
+        assert store.open(COMMITS[0]) is None
+
+    @pytest.mark.parametrize(
+        ('old', 'new'),
+        [
+            (b'"files":', b'"file":'),
+            (b'"files":', b'"files":[],"x":'),
+            (b'skills/a/SKILL.md', b'../../a/SKILL.md'),
+            (b'{', b'[' * 100_000),
+        ],
+    )
+    def test_a_manifest_that_somebody_else_wrote_is_none(self, store: SourceStore, old: bytes, new: bytes):
+        path = fill(store, COMMITS[0]).parent / 'manifest.json'
+        body = path.read_bytes().partition(b'\n')[2].replace(old, new)
         path.write_bytes(hashlib.sha256(body).hexdigest().encode() + b'\n' + body)
         assert store.open(COMMITS[0]) is None
 
@@ -207,7 +247,7 @@ class TestEntries:
         def full(*args: object, **options: object) -> None:
             raise OSError(28, 'No space left on device')
 
-        monkeypatch.setattr(os, 'makedirs', full)
+        monkeypatch.setattr(Path, 'mkdir', full)
         with pytest.raises(OSError, match='No space left'):
             FileSink(tmp_path / 'root').write('a', BLOB, b'', executable=False)
 

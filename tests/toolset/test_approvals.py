@@ -154,7 +154,7 @@ async def test_by_default_a_script_from_a_registry_needs_a_sandbox_or_trust(
         'ran now\n'
         if outcome == 'success'
         else snapshot(
-            "The script 'go.py' of skill 'alpha' may not be run here, so carry on without it. For the developer: scripts from a registry run in a sandbox only, such as BubblewrapSkillScriptExecutor, unless the registry is marked as trusted or `script_policy` allows them."
+            "The script 'go.py' of skill 'alpha' may not be run here, so carry on without it. For the developer: its source is not trusted, and code of strangers runs in a sandbox only, such as BubblewrapSkillScriptExecutor. If you vouch for the source, say so with its `trusted` option."
         )
     )
 

@@ -14,7 +14,6 @@ from pydantic import TypeAdapter
 from pydantic_ai import Agent, BinaryContent, DeferredToolRequests, RunContext
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.messages import AgentStreamEvent
-from pydantic_core import PydanticSerializationError
 
 from pydantic_ai_skills import (
     BubblewrapSkillScriptExecutor,
@@ -204,7 +203,7 @@ async def test_how_a_python_function_ended_is_told_in_the_same_form():
     )
 
 
-async def test_a_value_no_model_can_be_sent_is_told_before_the_run_ends():
+async def test_a_value_that_cannot_be_encoded_is_told_as_python_shows_it():
     toolset = SkillsToolset(skills=[Skill[Any]('alpha', 'Does things.', 'Do it.', scripts=[])])
     told: list[SkillEvent] = []
     toolset.on(SkillEvent)(lambda ctx, event: told.append(event))
@@ -213,8 +212,8 @@ async def test_a_value_no_model_can_be_sent_is_told_before_the_run_ends():
     def opaque() -> Any:
         return object
 
-    with pytest.raises(PydanticSerializationError):
-        await converse(toolset, run('opaque'))
+    script = await converse(toolset, run('opaque'))
+    assert script.results[-1][2] == "<class 'object'>"
     (event,) = told
     assert isinstance(event, ScriptFinished)
     assert event.result.stdout == "<class 'object'>"

@@ -54,7 +54,7 @@ async def test_a_whole_conversation(library: Path):
         ('read_skill_resource', {'skill_name': 'tide-tables', 'resource_name': 'references/harbours.md'}),
         ('run_skill_script', {'skill_name': 'tide-tables', 'script_name': 'scripts/tide.py', 'args': ['Dover']}),
         ('list_skills', {}),
-        ('list_skills', {'page': 24}),
+        ('list_skills', {'page': 26}),
     ]
     toolset = SkillsToolset[Any](directories=[library], pinned=['tide-tables'])
     script = await converse(toolset, *calls, prompt='When is high water in Dover?')
@@ -87,7 +87,7 @@ Read `references/harbours.md`, then run `scripts/tide.py HARBOUR`.
 </skill>\
 """)
     assert (read, ran) == ('Brest, Cork, Dover\n', 'High water in Dover at 14:05.\n')
-    assert (first['pages'], first['total'], last['total']) == (24, COUNT, COUNT)
+    assert (first['pages'], first['total'], last['total']) == (26, COUNT, COUNT)
     assert 'tide-tables' in last['skills']
     assert all(len(json.dumps(page)) < 50_000 for page in (first, last))
 

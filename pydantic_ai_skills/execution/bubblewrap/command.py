@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
@@ -23,19 +24,27 @@ class Handshake:
         self._label = label
         self._limits = limits
         self._setup_timeout = setup_timeout
-        self._status, status = os.pipe()
-        waiting, self._go = os.pipe()
-        self._theirs = [status, waiting]
-        self.options = ['--json-status-fd', str(status), '--block-fd', str(waiting)]
-        for (option, *destination), content in files.items():
-            fd = file_with(content)
-            self._theirs.append(fd)
-            self.options += [option, str(fd), *destination]
-        self.pass_fds = tuple(self._theirs)
         self._text = b''
         self._sandbox: int | None = None
         self._killed = False
         self._group = 0
+        self._theirs: list[int] = []
+        self._ours: list[int] = []
+        self.sandbox: int | None = None
+        """The first process of the sandbox, as soon as it is known."""
+        try:
+            self._status, status = self._pipe()
+            waiting, self._go = self._pipe(ours=1)
+            self.options = ['--json-status-fd', str(status), '--block-fd', str(waiting)]
+            for (option, *destination), content in files.items():
+                self._theirs.append(fd := file_with(content))
+                self.options += [option, str(fd), *destination]
+        except OSError as error:
+            self.close()
+            raise SkillScriptExecutionError(
+                f'The script {label!r} could not be started in its sandbox: {error.strerror}.'
+            ) from error
+        self.pass_fds = tuple(self._theirs)
 
     def on_start(self, pid: int) -> None:
         """Set the limits on the sandbox as soon as it is ready, then let it start the script."""
@@ -49,9 +58,20 @@ class Handshake:
             return  # `check` reports it, with bubblewrap's own message
         with suppress(ProcessLookupError):
             self._sandbox = os.pidfd_open(sandbox)
+            self._ours.append(self._sandbox)
+        self.sandbox = sandbox
         apply_limits(self._limits, sandbox, own_namespace=True)
         with suppress(BrokenPipeError):
             os.write(self._go, b'.')
+
+    def in_memory(self) -> Iterator[str]:
+        """The folders of the sandbox whose files are in memory, as this process can reach them."""
+        for folder in ('/tmp', '/dev/shm') if self.sandbox is not None else ():  # noqa: S108
+            inside = f'/proc/{self.sandbox}/root{folder}'
+            with suppress(OSError):  # not there yet, or not any more
+                # Until the sandbox is set up, this is the host's own folder.
+                if os.stat(inside).st_dev != os.stat(folder).st_dev:
+                    yield inside
 
     def kill(self) -> None:
         """Kill everything in the sandbox, and wait until it has ended."""
@@ -73,9 +93,15 @@ class Handshake:
     def close(self) -> None:
         """Close the descriptors that are still open."""
         self._close_theirs()
-        for fd in (self._status, self._go, self._sandbox):
-            if fd is not None:
-                os.close(fd)
+        while self._ours:
+            os.close(self._ours.pop())
+
+    def _pipe(self, ours: int = 0) -> tuple[int, int]:
+        """Both ends of a pipe, of which one is ours."""
+        ends = os.pipe()
+        self._ours.append(ends[ours])
+        self._theirs.append(ends[1 - ours])
+        return ends
 
     def _end(self) -> None:
         """Kill the first process of the sandbox, whereupon the kernel kills all others, and wait for it."""
@@ -113,7 +139,7 @@ def _ready(fd: int, timeout: float) -> bool:
 
 def file_with(content: bytes) -> int:
     """A descriptor from which this content can be read."""
-    fd = os.memfd_create('skill')
+    fd = os.memfd_create('skill')  # a few KiB, which fit at once
     os.write(fd, content)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd

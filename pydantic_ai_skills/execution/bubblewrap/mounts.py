@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
@@ -13,6 +14,9 @@ WORK_DIR = '/sandbox'
 
 SYSTEM_FOLDERS = ('/usr', '/nix/store', '/gnu/store')
 """Folders with programs and libraries that are the same for every user."""
+
+MAX_FILES = 100_000
+"""How many files a skill's folder may hold to be shown to a script."""
 
 _TOP_FOLDERS = ('/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32')
 
@@ -43,7 +47,12 @@ def network_mounts() -> list[str]:
 
 
 def program_mounts(program: str) -> list[str]:
-    """What an interpreter needs outside the system folders: the file, and for a Python its installation."""
+    """An interpreter outside the system folders: only its file, so that a script cannot choose what else it sees."""
+    return [] if is_system(program) else ['--ro-bind', os.path.realpath(program), program]
+
+
+def python_mounts(program: str) -> list[str]:
+    """The Python of this executor and its installation, where it is outside the system folders."""
     # Both ends of a link: in a virtual environment, python is a link to the one it was made from.
     paths = [program, os.path.realpath(program)]
     if program == sys.executable:
@@ -77,6 +86,23 @@ def read_only_mount(folder: Path, *, way_out: str) -> list[str]:
         message = f'{folder} cannot be shown to a script: it holds more than that script needs. {way_out}'
         raise SkillScriptExecutionError(message)
     return ['--ro-bind', str(real), str(folder)]
+
+
+def hidden_mounts(folder: Path, *, most: int = MAX_FILES) -> list[str]:
+    """Hide sockets, pipes and devices in a folder: read-only or not, programs of the host could be reached by them."""
+    hidden: list[str] = []
+    waiting, count = [os.fspath(folder)], 0
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:  # what cannot be read is not reached, either
+            for entry in entries:
+                count += 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
+                    hidden += ['--ro-bind', os.devnull, entry.path]
+        if count > most:
+            raise SkillScriptExecutionError(f'{folder} cannot be shown to a script: it holds more than {most:,} files.')
+    return hidden
 
 
 def _settings(names: tuple[str, ...]) -> list[str]:

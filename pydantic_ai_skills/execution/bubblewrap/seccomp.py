@@ -2,7 +2,7 @@
 
 The filter is a small program that the kernel runs on every system call. Namespaces already keep a script away from
 files, processes and the network; the filter blocks the parts of the kernel that exploits use most often to break out of
-namespaces, and the ways to make new ones.
+namespaces, and the ways to make new ones. It also blocks programs that run as their owner, which would outlive a run.
 """
 
 from __future__ import annotations
@@ -66,6 +66,31 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
 }
 """Calls that fail with "operation not permitted", with their numbers on x86_64 and aarch64."""
 
+SHARED_MEMORY: dict[str, tuple[int, int]] = {
+    'memfd_create': (319, 279),
+    'memfd_secret': (447, 447),
+    'msgget': (68, 186),
+    'semget': (64, 190),
+    'shmget': (29, 194),
+}
+"""Calls for memory that belongs to no process. They fail as if the kernel did not have them."""
+
+_MODES: dict[str, tuple[int | None, int | None, int]] = {
+    'chmod': (90, None, 1),
+    'creat': (85, None, 1),
+    'fchmod': (91, 52, 1),
+    'fchmodat': (268, 53, 2),
+    'fchmodat2': (452, 452, 2),
+    'mknod': (133, None, 1),
+    'mknodat': (259, 33, 2),
+    'open': (2, None, 2),
+    'openat': (257, 56, 3),
+}
+"""Calls that give a file its mode, and which of their arguments it is."""
+
+_RUN_AS_OWNER = 0o6000
+"""The bits of a mode with which a program runs as its owner or group, whoever starts it."""
+
 _SOCKETS = (1, 2, 10, 16)
 """Socket families a script may open: local, IPv4, IPv6, and netlink for looking up names. Some others, such as the one
 between a virtual machine and its host, ignore the network namespace."""
@@ -81,6 +106,7 @@ _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 # Where the kernel puts what the filter looks at: number, architecture, low half of the first and second argument.
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
+_ARGUMENT_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +117,7 @@ class _Machine:
     architecture: int
     clone: int
     clone3: int = 435
+    openat2: int = 437
     ioctl: int
     socket: int
 
@@ -101,8 +128,13 @@ _MACHINES = {
 }
 
 
-def seccomp_filter(machine: str | None = None) -> bytes | None:
-    """The filter as the kernel expects it, or `None` for a processor whose system calls are not known here."""
+def seccomp_filter(machine: str | None = None, *, shared_memory: bool = True) -> bytes | None:
+    """The filter as the kernel expects it, or `None` for a processor whose system calls are not known here.
+
+    Args:
+        machine: The processor, by default that of this machine.
+        shared_memory: Whether to allow memory that belongs to no process.
+    """
     known = _MACHINES.get(machine or platform.machine())
     if known is None:
         return None
@@ -114,13 +146,21 @@ def seccomp_filter(machine: str | None = None) -> bytes | None:
         # Higher numbers are another set of the same calls (x32), to which this list does not apply.
         _instruction(_AT_LEAST, 0x40000000, false=1),
         _fail(errno.ENOSYS),
-        # Its flags are in memory, which a filter cannot read. C libraries fall back to `clone`.
+        # Their flags are in memory, which a filter cannot read. C libraries fall back to `clone` and `openat`.
         _instruction(_EQUAL, known.clone3, false=1),
         _fail(errno.ENOSYS),
+        _instruction(_EQUAL, known.openat2, false=1),
+        _fail(errno.ENOSYS),
     ]
+    for numbers in () if shared_memory else SHARED_MEMORY.values():
+        program += [_instruction(_EQUAL, numbers[known.column], false=1), _fail(errno.ENOSYS)]
     for numbers in DENIED.values():
         if (number := numbers[known.column]) is not None:
             program += [_instruction(_EQUAL, number, false=1), _fail(errno.EPERM)]
+    for *calls, argument in _MODES.values():
+        if (number := calls[known.column]) is not None:
+            steps = [_instruction(_ANY_BIT, _RUN_AS_OWNER, false=1), _fail(errno.EPERM)]
+            program += _inside(number, _FIRST + argument * _ARGUMENT_BYTES, steps)
     program += _inside(known.clone, _FIRST, [_instruction(_ANY_BIT, _NEW_NAMESPACE, false=1), _fail(errno.EPERM)])
     program += _inside(known.ioctl, _SECOND, [_instruction(_EQUAL, _TERMINAL_INPUT, false=1), _fail(errno.EPERM)])
     allowed = [step for family in _SOCKETS for step in (_instruction(_EQUAL, family, false=1), _allow())]

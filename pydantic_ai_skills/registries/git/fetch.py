@@ -7,9 +7,10 @@ take no part in it.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from pydantic_ai_skills.directory.folder_skill import is_skipped_folder
@@ -18,13 +19,22 @@ from pydantic_ai_skills.exceptions import SkillRegistryError
 from pydantic_ai_skills.registries.manifest import FileSink, is_revision
 
 from .options import Selection
-from .process import Deadline, Git
+from .process import MAX_FETCH_MEMORY_BYTES, Deadline, Git
 
 MAX_FILES = 50_000
 """How many files of one repository are fetched at most."""
 
+MAX_PATHS = 1_000_000
+"""How many paths a commit may have at most, below `path`."""
+
+MAX_PATH_BYTES = 64 * 1024
+"""How long one of them may be."""
+
 BATCH_BYTES = 32 * 1024 * 1024
 """About how many bytes are read from one git process."""
+
+_LINE_BYTES = 256
+"""More than git prints about an object."""
 
 _CONFIG = '[core]\n\trepositoryformatversion = 0\n\tbare = true\n'
 
@@ -77,6 +87,7 @@ class Fetch:
     repository: Path
     deadline: Deadline
     max_files: int = MAX_FILES
+    max_paths: int = MAX_PATHS
     batch_bytes: int = BATCH_BYTES
 
     def files(self, selection: Selection, *, sink: FileSink, reuse: Callable[[str], bytes | None]) -> list[str]:
@@ -86,7 +97,7 @@ class Fetch:
         missing: dict[str, list[TreeEntry]] = {}
         for entry in filter(TreeEntry.is_file, chosen):
             known = reuse(entry.blob)
-            if known is None:
+            if known is None or not _is_blob(known, entry.blob):
                 missing.setdefault(entry.blob, []).append(entry)
             else:
                 _write(sink, [entry], known)
@@ -95,10 +106,18 @@ class Fetch:
         return [entry.path for entry in chosen if not entry.is_file()]
 
     def _choose(self, selection: Selection) -> list[TreeEntry]:
-        chosen = _select(self._list(selection.path), selection)
+        wanted = selection.is_sparse if selection.sparse_paths else self._skills(selection)
+        chosen: list[TreeEntry] = []
+        count = 0
+        for line in self._lines(selection.path) if wanted else ():
+            head, _, name = line.partition('\t')
+            if wanted and wanted(name):
+                count += 1
+                if count <= self.max_files:
+                    mode, _, blob = head.split(' ')
+                    chosen.append(TreeEntry(name, mode, blob))
         if selection.path and not chosen:
             raise self._error(f'has no skills in {selection.path!r} at {self.commit[:12]}')
-        count = sum(map(TreeEntry.is_file, chosen))
         if count > self.max_files:
             limit = f'at most {self.max_files:,} are fetched; name a path='
             raise self._error(f'has {count:,} files in its skills, {limit}')
@@ -107,45 +126,72 @@ class Fetch:
     def _fetch_blobs(self, missing: dict[str, list[TreeEntry]], sink: FileSink) -> None:
         sizes = self._sizes(missing)
         if absent := [blob for blob in missing if blob not in sizes]:
-            self._fetch(absent, ())
+            self._fetch(absent, (), max_memory=MAX_FETCH_MEMORY_BYTES)
             sizes = self._sizes(missing)
         size = sum(sizes.get(blob, 0) * len(entries) for blob, entries in missing.items())
         if size > self.git.max_bytes:
             limit = f'at most {self.git.max_bytes:,} are fetched; see max_bytes='
             raise self._error(f'has {size:,} bytes of skills, {limit}')
         for batch in _batches(list(missing), sizes, self.batch_bytes):
-            for blob, data in _parse_blobs(self._run(['cat-file', '--batch', '--buffer'], batch)):
+            size = sum(sizes.get(blob, 0) + _LINE_BYTES for blob in batch)
+            for blob, data in _parse_blobs(self._run(['cat-file', '--batch', '--buffer'], batch, max_output=size)):
                 _write(sink, missing.pop(blob), data)
         if missing:
             raise self._error(f'did not send {len(missing)} of the files of {self.commit[:12]}')
 
-    def _fetch(self, objects: list[str], arguments: tuple[str, ...]) -> None:
+    def _fetch(self, objects: list[str], arguments: tuple[str, ...], **limits: int) -> None:
         fixed = ['--no-tags', '--no-write-fetch-head', '--no-auto-maintenance', '--no-recurse-submodules', '--progress']
         if not any(argument.startswith('--filter') for argument in arguments):
             fixed.append('--filter=blob:none')
-        self._run(['fetch', *fixed, *arguments, '--stdin', 'origin'], objects)
+        self._run(['fetch', *fixed, *arguments, '--stdin', 'origin'], objects, **limits)
         # Git recorded that it may ask the server for missing objects. It must not: that is one request per file.
         (self.repository / 'config').write_text(_CONFIG)
 
-    def _list(self, path: str) -> list[TreeEntry]:
+    def _skills(self, selection: Selection) -> Callable[[str], bool] | None:
+        """A function that says whether a path is in one of the skills; `None` if there are none."""
+        folders: set[str] = set()
+        for line in self._lines(selection.path):
+            # Checked first, because nearly all lines fail it.
+            if line[-8:].lower() == 'skill.md':
+                path = line.partition('\t')[2]
+                if _is_skill_file(path, selection):
+                    folders.add(path.rpartition('/')[0])
+
+        def is_inside(path: str) -> bool:
+            while path:
+                path = path.rpartition('/')[0]
+                if path in folders:
+                    return True
+            return False
+
+        return is_inside if folders else None
+
+    def _lines(self, path: str) -> Iterator[str]:
+        """What git says about each path, read as it is printed: a few bytes of trees can mean millions of paths."""
         where = ['--', f':(literal){path}'] if path else []
-        output = self._run(['ls-tree', '-r', '-z', '--full-tree', self.commit, *where])
-        entries: list[TreeEntry] = []
-        for line in output.decode('utf-8', 'surrogateescape').split('\0')[:-1]:
-            head, _, name = line.partition('\t')
-            mode, _, blob = head.split(' ')
-            entries.append(TreeEntry(name, mode, blob))
-        return entries
+        command = ['ls-tree', '-r', '-z', '--full-tree', self.commit, *where]
+        count = 0
+        rest = ''
+        with self.git.output(command, repository=self.repository, deadline=self.deadline) as stdout:
+            while chunk := stdout.read1(MAX_PATH_BYTES):
+                # In Latin-1 every byte is a character, so that it can be cut anywhere.
+                *lines, rest = (rest + chunk.decode('latin-1')).split('\0')
+                count += len(lines)
+                if count > self.max_paths or len(rest) > MAX_PATH_BYTES:
+                    limit = f'{self.max_paths:,} (max_paths), each of {MAX_PATH_BYTES:,} bytes'
+                    raise self._error(f'has too many or too long paths at {self.commit[:12]}: at most {limit}')
+                for line in lines:
+                    yield line if line.isascii() else line.encode('latin-1').decode('utf-8', 'surrogateescape')
 
     def _sizes(self, blobs: Iterable[str]) -> dict[str, int]:
         """The size of each blob that has been fetched."""
-        output = self._run(['cat-file', '--batch-check', '--buffer'], blobs)
+        output = self._run(['cat-file', '--batch-check', '--buffer'], blobs, max_output=self.max_files * _LINE_BYTES)
         fields = (line.split(' ') for line in output.decode().splitlines())
         return {blob: int(size) for blob, kind, size in (f for f in fields if len(f) == 3) if kind == 'blob'}
 
-    def _run(self, arguments: list[str], lines: Iterable[str] = ()) -> bytes:
+    def _run(self, arguments: list[str], lines: Iterable[str] = (), **limits: int) -> bytes:
         stdin = ''.join(f'{line}\n' for line in lines).encode()
-        return self.git.run(arguments, repository=self.repository, deadline=self.deadline, stdin=stdin)
+        return self.git.run(arguments, repository=self.repository, deadline=self.deadline, stdin=stdin, **limits)
 
     def _error(self, what: str) -> SkillRegistryError:
         return SkillRegistryError(f'{self.git.address.url} {what}')
@@ -156,12 +202,10 @@ def _write(sink: FileSink, entries: list[TreeEntry], data: bytes) -> None:
         sink.write(path, blob, data, executable=mode == '100755')
 
 
-def _select(entries: list[TreeEntry], selection: Selection) -> list[TreeEntry]:
-    """The entries below the sparse paths, or else those of the skills."""
-    if selection.sparse_paths:
-        return [entry for entry in entries if selection.is_sparse(entry.path)]
-    folders = {PurePosixPath(entry.path).parent for entry in entries if _is_skill_file(entry.path, selection)}
-    return [entry for entry in entries if not folders.isdisjoint(PurePosixPath(entry.path).parents)]
+def _is_blob(data: bytes, blob: str) -> bool:
+    """Whether git would give content this name. What is in the cache may have been changed there."""
+    kind = 'sha1' if len(blob) == 40 else 'sha256'
+    return hashlib.new(kind, b'blob %d\0%b' % (len(data), data), usedforsecurity=False).hexdigest() == blob
 
 
 def _is_skill_file(path: str, selection: Selection) -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import hashlib
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,10 +17,12 @@ import threading
 import time
 from collections.abc import Generator
 from dataclasses import dataclass
+from functools import cached_property
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
-from pydantic_ai_skills.exceptions import SkillRegistryError
+from pydantic_ai_skills.exceptions import SkillRegistryError, SkillRegistryRefusedError
 
 from .address import GitAddress
 from .options import SAFE_VARIABLES, FetchOptions
@@ -29,6 +34,18 @@ STALL_SECONDS = 20
 
 STALL_BYTES = 100
 
+MAX_OUTPUT_BYTES = 1024 * 1024
+"""How much git may print, unless more is expected of it."""
+
+MAX_MEMORY_BYTES = 48 * 1024 * 1024
+"""How much memory git may take to find out what a repository has."""
+
+MAX_FETCH_MEMORY_BYTES = 256 * 1024 * 1024
+"""How much memory git may take to fetch files."""
+
+_SHELL = '/bin/sh'
+_LIMIT = '(ulimit -d "$0") 2>/dev/null && ulimit -d "$0"; exec "$@"'
+_CHUNK_BYTES = 64 * 1024
 _LOOK_SECONDS = 0.05
 _PROGRESS = re.compile(r':\s+\d+% \(|, done\.')
 _ADDED = re.compile(
@@ -47,21 +64,38 @@ HINTS = {
     'Host key verification failed': ' Put the key of the host into known_hosts.',
     'dubious ownership': ' It belongs to another user, and your git settings are not read: reach it over ssh or https, '
     'or make a copy of your own.',
+    'Out of memory': ' What the server sends takes more memory than git is given: 48 MB to list a repository, 256 MB '
+    'to fetch files.',
     'transport ': ' The repository refers to a protocol that is not among allowed_protocols.',
 }
 """What to do about an error, by a part of git's message."""
 
+REFUSALS = re.compile(
+    r'Authentication failed|could not read (Username|Password)|error: 40[13]|Access denied|Permission denied \(|'
+    r'Permission denied, please try again|Unauthorized'
+)
+"""What git says when a server does not accept the credential, or wants one."""
+
+HIDDEN = ('not found', 'could not be found')
+"""What it says of a repository or project that a server hides from a credential."""
+
 FIXED_SETTINGS = {
     'core.askPass': '',
+    # Larger files are not held in memory.
+    'core.bigFileThreshold': '8m',
+    'core.deltaBaseCacheLimit': '16m',
     'core.fsmonitor': 'false',
     'core.hooksPath': os.devnull,
     'core.symlinks': 'false',
     'credential.helper': '',
     'fetch.recurseSubmodules': 'false',
+    # Objects are always kept as a pack, which is what `max_bytes` measures.
+    'fetch.unpackLimit': '1',
     'fetch.writeCommitGraph': 'false',
     'gc.auto': '0',
     'http.lowSpeedLimit': str(STALL_BYTES),
     'maintenance.auto': 'false',
+    'pack.threads': '1',
     'protocol.allow': 'never',
     'protocol.version': '2',
     'submodule.recurse': 'false',
@@ -122,33 +156,91 @@ class Git:
     ssh_key_file: Path | None = None
     progress: ProgressCallback | None = None
 
-    def run(self, arguments: list[str], *, repository: Path, deadline: Deadline, stdin: bytes = b'') -> bytes:
-        """Run git in a bare repository and return its output."""
+    @cached_property
+    def owner(self) -> str:
+        """Identifies the credentials, without giving them away; empty if there are none."""
+        key = self.ssh_key_file if self.address.protocol == 'ssh' else None
+        # With options that are not safe, credentials can be anywhere.
+        unsafe = {name: value for name, value in self.options.env.items() if name.upper() not in SAFE_VARIABLES}
+        given = (
+            self.secret.fingerprint() if self.secret else '',
+            '' if key is None else _digest_of(key),
+            sorted({**self.options.config, **unsafe}.items()),
+        )
+        return hashlib.sha256(repr(given).encode()).hexdigest()[:16] if any(given) else ''
+
+    def run(
+        self,
+        arguments: list[str],
+        *,
+        repository: Path,
+        deadline: Deadline,
+        stdin: bytes = b'',
+        max_output: int = MAX_OUTPUT_BYTES,
+        max_memory: int = MAX_MEMORY_BYTES,
+    ) -> bytes:
+        """Run git in a bare repository and return its output, of which there may be `max_output` bytes."""
+        chunks: list[bytes] = []
+        left = max_output
+        with self.output(
+            arguments, repository=repository, deadline=deadline, stdin=stdin, max_memory=max_memory
+        ) as stdout:
+            while chunk := stdout.read1(_CHUNK_BYTES):
+                chunks.append(chunk)
+                left -= len(chunk)
+                if left < 0:
+                    why = f'printed more than {max_output:,} bytes (max_output) and was ended'
+                    raise SkillRegistryError(f'{self.address.url}: git {arguments[0]} {why}')
+        return b''.join(chunks)
+
+    @contextlib.contextmanager
+    def output(
+        self,
+        arguments: list[str],
+        *,
+        repository: Path,
+        deadline: Deadline,
+        stdin: bytes = b'',
+        max_memory: int = MAX_MEMORY_BYTES,
+    ) -> Generator[BufferedReader]:
+        """Run git in a bare repository and read its output meanwhile, to its end. An exception ends git.
+
+        Raises:
+            SkillRegistryError: It failed, took too long or needed too much.
+        """
         report = Report(self.progress)
         with tempfile.TemporaryFile(dir=repository) as given:
             given.write(stdin)
             given.seek(0)
-            process = self._start([git_program(), *arguments], given, repository, deadline)
+            process = self._start([git_program(), *arguments], given, repository, deadline, max_memory)
         if isinstance(process, str):
             raise SkillRegistryError(f'Git cannot be started: {process}')
         with _limited(process, repository, deadline, self.max_bytes) as verdicts:
-            output = _read(process, report)
+            with _streams(process, report) as stdout:
+                yield stdout
             _await_exit(process)
         if verdicts or process.returncode:
             said = self.secret.redact(report.text) if self.secret else report.text
             why = ''.join(verdicts) or self._explain(said)
-            raise SkillRegistryError(f'{self.address.url}: git {arguments[0]} {why}')
-        return output
+            is_refused = not verdicts and (REFUSALS.search(said) or (self.owner and _hides(said)))
+            error = SkillRegistryRefusedError if is_refused else SkillRegistryError
+            raise error(f'{self.address.url}: git {arguments[0]} {why}')
 
     def _start(
-        self, command: list[str], stdin: IO[bytes], repository: Path, deadline: Deadline
+        self, command: list[str], stdin: IO[bytes], repository: Path, deadline: Deadline, max_memory: int
     ) -> subprocess.Popen[bytes] | str:
         """Start git, or return why not: the frames of an exception would hold the token."""
+        environment = self._environment(repository, deadline)
+        if shutil.which(command[0], path=environment.get('PATH')) is None:
+            return os.strerror(errno.ENOENT)
+        if os.path.exists(_SHELL):
+            # A limit that is set after the start would come too late for the processes that git starts.
+            command = [_SHELL, '-c', _LIMIT, str(max_memory // 1024), *command]
         try:
             return subprocess.Popen(
                 command,
                 cwd=repository,
-                env=self._environment(repository, deadline),
+                env=environment,
                 stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -197,6 +289,13 @@ class Git:
         if self.secret is not None and 'could not read Username' in output:
             hint = ' The token is not set, or was not accepted.'
         return f'failed: {_reason(output).rstrip(".")}.{hint}'
+
+
+def _digest_of(key: Path) -> str:
+    try:
+        return hashlib.sha256(key.read_bytes()).hexdigest()
+    except OSError:
+        return str(key)  # ssh will say what is wrong with it
 
 
 def _reason(output: str) -> str:
@@ -257,16 +356,21 @@ def _bytes_below(folder: Path) -> int:
     return size
 
 
-def _read(process: subprocess.Popen[bytes], report: Report) -> bytes:
-    """Return the output, following standard error meanwhile."""
-    assert process.stdout
+@contextlib.contextmanager
+def _streams(process: subprocess.Popen[bytes], report: Report) -> Generator[BufferedReader]:
+    """The output of a process, while standard error is followed. If reading it fails, the process is killed."""
+    stdout = cast(BufferedReader, process.stdout)
     assert process.stderr
-    with process.stdout, process.stderr:
+    with stdout, process.stderr:
         listener = threading.Thread(target=report.listen, args=(process.stderr.fileno(),), daemon=True)
         listener.start()
-        output = process.stdout.read()
-        listener.join()
-    return output
+        try:
+            yield stdout
+        except BaseException:
+            _kill(process)
+            raise
+        finally:
+            listener.join()
 
 
 def git_program() -> str:
@@ -274,3 +378,10 @@ def git_program() -> str:
     binding = getattr(sys.modules.get('git'), 'Git', None)
     chosen: str | None = getattr(binding, 'GIT_PYTHON_GIT_EXECUTABLE', None)
     return chosen or os.environ.get('GIT_PYTHON_GIT_EXECUTABLE') or 'git'
+
+
+def _hides(said: str) -> bool:
+    """Whether a server says that there is no such repository, as many do to a credential that may not see it."""
+    lines = said.lower().splitlines()
+    about = (line for line in lines if 'repository' in line or 'project' in line)
+    return any(words in line for line in about for words in HIDDEN)

@@ -25,6 +25,7 @@ STAGES = {
 }
 
 _KEPT_LINES = 40
+_LINE_BYTES = 4096
 _LINE_END = re.compile(rb'[\r\n]+')
 
 
@@ -61,6 +62,7 @@ class Report:
         rest = b''
         while chunk := os.read(descriptor, 4096):
             *lines, rest = _LINE_END.split(rest + chunk)
+            rest = rest[:_LINE_BYTES]
             for line in lines:
                 self._take(line.decode('utf-8', 'replace'))
         self._take(rest.decode('utf-8', 'replace'))

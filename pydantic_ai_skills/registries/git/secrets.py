@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -24,14 +25,19 @@ _DEFAULT_USER = 'x-access-token'
 """The user name that goes with a token. Most servers take any."""
 
 
+FINGERPRINT_ROUNDS = 50_000
+"""How often a token is hashed to identify it."""
+
+
 class HostSecret:
     """A token for one host. It cannot be printed or pickled."""
 
-    __slots__ = ('_origin', '_source', '_user', '_value')
+    __slots__ = ('_address', '_origin', '_source', '_user', '_value')
 
     def __init__(self, source: TokenSource, address: GitAddress, user: str | None) -> None:
         """Bind a token to the host of an address."""
         self._source = SecretStr(source) if isinstance(source, str) else source
+        self._address = address
         self._origin = address.origin
         self._user = user or _USERS.get(address.host, _DEFAULT_USER)
         self._value: str | None = None
@@ -44,6 +50,18 @@ class HostSecret:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError('A secret cannot be pickled: it would be written to disk.')
+
+    def fixed(self) -> HostSecret:
+        """The same secret with the value that it has now, for one operation from beginning to end."""
+        return HostSecret(SecretStr(self._read() or ''), self._address, self._user)
+
+    def fingerprint(self) -> str:
+        """Identifies the user and the token, and takes too long to compute to guess them from it; empty for none."""
+        value = self._read()
+        if not value or not self._origin.startswith('http'):
+            return ''
+        salt = f'pydantic-ai-skills {self._origin} {self._user}'.encode()
+        return hashlib.pbkdf2_hmac('sha256', value.encode(), salt, FINGERPRINT_ROUNDS).hex()
 
     def config(self) -> dict[str, str]:
         """Git settings that send the token to this host only."""

@@ -12,8 +12,6 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from configparser import ConfigParser
-from configparser import Error as ConfigError
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import metadata
@@ -28,10 +26,16 @@ from .trees import FolderTree, Tree, ZipTree
 MAX_METADATA_BYTES = 64 * 1024 * 1024
 """A longer list of files or entry points is not read."""
 
+MAX_ENTRY_POINTS = 1_000
+"""How many entry points a distribution may have in one group."""
+
+MAX_ENTRY_POINT_CHARS = 500
+"""How long the name and the value of an entry point may be."""
+
 _FILES = ('entry_points.txt', 'RECORD')
 _SEPARATORS = re.compile(r'[-_.]+')
 _IDENTITY = re.compile(rb'^(Name|Version):[ \t]*([^\r\n]*)', re.MULTILINE | re.IGNORECASE)
-_LOOSE_FILE = re.compile(rb'^([^/\n,"]+\.pth|[^/\n,"]*editable[^/\n,"]*\.py),', re.MULTILINE)
+_TOP_LEVEL_FILE = re.compile(rb'^([^/\n,"]++),', re.MULTILINE)
 
 
 def normalize(name: str) -> str:
@@ -74,6 +78,9 @@ class Distribution:
     is_broken: bool = False
     """Whether its entry points cannot be read."""
 
+    refusal: str | None = None
+    """Why nothing of it is offered: it may not be what its name says."""
+
     @property
     def key(self) -> str:
         """Its normalised name."""
@@ -93,7 +100,7 @@ def walk_for(groups: tuple[str, ...], folders: tuple[str, ...]) -> DistributionW
 
 
 class DistributionWalk:
-    """Finds the distributions on a path. Of several with one name the first counts, as for `import`."""
+    """Finds the distributions on a path. Of several with one name none is offered: one may pose as the other."""
 
     def __init__(self, *, groups: Sequence[str], folders: Sequence[str]) -> None:
         """Look for entry points in `groups`, and for skills in these folders of a package."""
@@ -106,10 +113,11 @@ class DistributionWalk:
     def walk(self, path: Sequence[str] | None) -> dict[str, Distribution]:
         """Find the distributions on a path, or else on `sys.path`, by normalised name."""
         started = time.time_ns()
-        found: dict[str, Distribution] = {}
+        every: dict[str, list[Distribution]] = {}
         for place in dict.fromkeys(sys.path if path is None else path):
             for distribution in self._walk_place(place or os.getcwd(), started):
-                found.setdefault(distribution.key, distribution)
+                every.setdefault(distribution.key, []).append(distribution)
+        found = {key: same[0] if len(same) == 1 else _only_one(same) for key, same in every.items()}
         for other in _from_other_finders() if path is None else ():
             name, version = _identity_of(other)
             if name and normalize(name) not in found:
@@ -155,7 +163,7 @@ class DistributionWalk:
         return self._parse(tree, info, points, record)
 
     def _parse(self, tree: Tree, info: str, points: bytes | None, record: bytes | None) -> Distribution:
-        name, _, version = info.rpartition('.')[0].partition('-')
+        name, _, version = _stem(tree, info).partition('-')
         found = Distribution(
             name=name,
             version=version,
@@ -175,17 +183,14 @@ class DistributionWalk:
         return self._parse(FolderTree(str(other.locate_file(''))), '', points, record)
 
     def _with_entry_points(self, distribution: Distribution, data: bytes) -> Distribution:
-        parser = ConfigParser(delimiters=('=',), interpolation=None, strict=False)
-        parser.optionxform = lambda optionstr: optionstr  # names keep their case
         try:
-            parser.read_string(data.decode('utf-8'))
-        except (ConfigError, UnicodeDecodeError):
+            groups = _read_entry_points(data.decode('utf-8'), self._groups)
+        except ValueError:
             return replace(distribution, is_broken=True)
         points = (
             metadata.EntryPoint(name=name, value=value, group=group)
-            for group in self._groups
-            if parser.has_section(group)
-            for name, value in parser.items(group)
+            for group, values in groups.items()
+            for name, value in values.items()
         )
         return replace(distribution, entry_points=tuple(points))
 
@@ -212,7 +217,58 @@ def stamp_of(file: str, started: int | None = None) -> FileStamp | None:
 def _loose_files(record: bytes) -> tuple[str, ...]:
     if b'.pth,' not in record and b'editable' not in record:
         return ()
-    return tuple(match.decode('utf-8', 'replace') for match in _LOOSE_FILE.findall(record))
+    return tuple(name.decode('utf-8', 'replace') for name in _TOP_LEVEL_FILE.findall(record) if _may_say_where(name))
+
+
+def _may_say_where(name: bytes) -> bool:
+    return name.endswith(b'.pth') or (b'editable' in name and name.endswith(b'.py'))
+
+
+def _read_entry_points(text: str, groups: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The names and values in these groups; `ValueError` if a line is none, or there are too many.
+
+    `ConfigParser` would take time in the square of the length of a line.
+    """
+    found: dict[str, dict[str, str]] = {group: {} for group in groups}
+    group = None
+    for line in map(str.strip, text.splitlines()):
+        if not line or line.startswith(('#', ';')):
+            continue
+        if line.startswith('[') and line.endswith(']'):
+            group = line[1:-1]
+            continue
+        name, equals, value = line.partition('=')
+        if group is None or not (name and equals):
+            raise ValueError(line)
+        if group in found:
+            found[group][name.rstrip()] = value.lstrip()
+            if len(line) > MAX_ENTRY_POINT_CHARS or len(found[group]) > MAX_ENTRY_POINTS:
+                raise ValueError(line)
+    return found
+
+
+def _stem(tree: Tree, info: str) -> str:
+    """The name and version in the name of the folder with the metadata, or of the egg around it."""
+    return (os.path.basename(tree.path) if info == 'EGG-INFO' else info).rpartition('.')[0]
+
+
+def _is_of_project(distribution: Distribution) -> bool:
+    """Whether the metadata are what a build left in the folder of a project: they list no installed files."""
+    info = distribution.info
+    return info.endswith('.egg-info') and not distribution.tree.has_file(f'{info}/installed-files.txt')
+
+
+def _only_one(same: Sequence[Distribution]) -> Distribution:
+    """The only distribution of a name, or one that is refused because there are others."""
+    # `lib64` is often a link to `lib`.
+    places = {os.path.realpath(os.path.join(each.tree.path, each.info)): each for each in reversed(same)}
+    # A project on the path that is installed to be edited in place has both.
+    installed = {place: each for place, each in places.items() if not _is_of_project(each)}
+    distinct = installed or places
+    chosen = next((each for each in reversed(distinct.values()) if each.may_have_skills), same[0])
+    if len(distinct) == 1 or not chosen.may_have_skills:
+        return chosen
+    return replace(chosen, refusal=f'It is installed more than once: {", ".join(sorted(distinct))}.')
 
 
 def _identified(distribution: Distribution) -> Distribution:
@@ -221,10 +277,22 @@ def _identified(distribution: Distribution) -> Distribution:
         data = distribution.tree.read(f'{distribution.info}/{file}', MAX_METADATA_BYTES)
         if data is not None:
             head = re.split(rb'\r?\n\r?\n', data, maxsplit=1)[0]
-            fields = {key.lower(): value.decode('utf-8', 'replace').strip() for key, value in _IDENTITY.findall(head)}
-            name, version = fields.get(b'name'), fields.get(b'version')
-            return replace(distribution, name=name or distribution.name, version=version or distribution.version)
+            fields = [(key.lower(), value.decode('utf-8', 'replace').strip()) for key, value in _IDENTITY.findall(head)]
+            names = [value for key, value in fields if key == b'name' and value] or [distribution.name]
+            version = dict(fields).get(b'version') or distribution.version
+            # Named after the folder if it is refused, so that it never stands for what it poses as.
+            if other := next((name for name in names if not _is_named(distribution, name, version)), None):
+                refusal = f'Its metadata say that it is {other[:100]!r}, not {distribution.name!r}.'
+                return replace(distribution, version=version, refusal=refusal)
+            return replace(distribution, name=names[0], version=version)
     return distribution
+
+
+def _is_named(distribution: Distribution, name: str, version: str) -> bool:
+    """Whether the folder of the metadata has the name that they say."""
+    stem = _stem(distribution.tree, distribution.info)
+    # Without a folder, another finder says the name. Some tools leave the dashes of a name in the folder's.
+    return not stem or normalize(name) == distribution.key or normalize(stem) == normalize(f'{name}-{version}')
 
 
 def _from_other_finders() -> Iterator[metadata.Distribution]:

@@ -56,6 +56,9 @@ class PackageReader:
     trusted: bool | frozenset[str]
     """Whether all distributions are trusted, or the names of those that are."""
 
+    import_to_list: bool = False
+    """Whether modules are imported whose source does not say which skills they have."""
+
     rules: FunctionRules
     """What functions may do if their distribution is trusted."""
 
@@ -141,6 +144,12 @@ class PackageReader:
         declared = named.declared()
         if declared is not None:
             return FoundSkills(tuple(named.deferred(skill, about) for skill in declared))
+        if not self.import_to_list:
+            message = (
+                f'The source of {named.label} does not say which skills it has, so they are not offered. Write them as '
+                '`Skill(name, description, ...)` with literal texts, or import the module with import_to_list=True.'
+            )
+            return FoundSkills(problems=(problem('entry-point-unclear', label, message),))
         try:
             skills = named.load()
         except SkillRegistryError as error:

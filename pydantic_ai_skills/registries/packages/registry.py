@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -69,6 +70,7 @@ class PackageSkillsRegistry(FindingRegistry):
         groups: Sequence[str] = GROUPS,
         folders: Sequence[str] = PACKAGE_FOLDERS,
         trusted: bool | Collection[str] = False,
+        import_to_list: bool = False,
         read_from: Sequence[str | Path] | None = None,
         write_to: Sequence[str | Path] | None = None,
         script_executor: SkillScriptExecutor | None = None,
@@ -84,6 +86,8 @@ class PackageSkillsRegistry(FindingRegistry):
             folders: Folders of skills in a package.
             trusted: Whether you vouch for the packages, or the names of those you do. Only their modules are imported
                 to run functions of them; scripts in files of others run in a sandbox only.
+            import_to_list: Whether to import modules of trusted packages at the first look, if their source does not
+                say which skills they have. That runs their code before any script policy is asked.
             read_from: Folders that functions may read from, where a module declares which arguments are such paths.
             write_to: Folders that functions may write to, where a module declares which arguments are such paths.
             script_executor: What runs scripts in files; a `LocalSkillScriptExecutor` when not given.
@@ -104,6 +108,7 @@ class PackageSkillsRegistry(FindingRegistry):
         self._walk = walk_for(self.groups, self.folders)
         self._reader = PackageReader(
             trusted=self.trusted,
+            import_to_list=import_to_list,
             rules=FunctionRules(read_from=read_from, write_to=write_to),
             script_executor=script_executor,
             validate=validate,
@@ -125,6 +130,7 @@ class PackageSkillsRegistry(FindingRegistry):
     def _look(self) -> FoundSkills:
         installed = self._walk.walk(self.path)
         offers = {key: offer for key in sorted(installed) if (offer := self._offer(installed[key])) is not None}
+        refused = {key: offers.pop(key) for key in list(offers) if offers[key].distribution.refusal}
         chosen = list(offers) if self.packages == 'all' else list(dict.fromkeys(map(normalize, self.packages)))
         self._available = tuple(_as_package(offer, offered=key in chosen) for key, offer in offers.items())
         skills: list[Skill[Any]] = []
@@ -133,7 +139,8 @@ class PackageSkillsRegistry(FindingRegistry):
             for found in self._reader.read(offers[key]):
                 skills += found.skills
                 problems += found.problems
-        problems += self._about_packages(installed, offers, chosen)
+        problems += [_refused(offer.distribution) for offer in refused.values()]
+        problems += self._about_packages(installed, offers, [key for key in chosen if key not in refused])
         winners, lost = first_of_each_name(skills, _shadowed)
         return FoundSkills(tuple(winners.values()), (*problems, *lost))
 
@@ -159,6 +166,11 @@ class PackageSkillsRegistry(FindingRegistry):
                 message = f'It has skills that are not offered ({names}). To offer them, add it to packages=[...].'
                 label = f'{package.distribution} {package.version}'.strip()
                 yield problem('package-available', label, message)
+
+
+def _refused(distribution: Distribution) -> SkillProblem:
+    path = os.path.join(distribution.tree.path, distribution.info)
+    return problem('package-ambiguous', path, f'The package {distribution.key!r} is left out. {distribution.refusal}')
 
 
 def _as_package(offer: Offer, *, offered: bool) -> SkillPackage:

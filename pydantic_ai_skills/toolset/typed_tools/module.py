@@ -7,19 +7,42 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any, cast
 
 from pydantic_ai.tools import Tool
 
 from pydantic_ai_skills.directory.folder_skill import TOOLS_MODULE
-from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillToolsError
+from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError, SkillToolsError
 from pydantic_ai_skills.filesystem.safe_open import FileStamp, SkillFolder, stamp
 from pydantic_ai_skills.types.decorators import make_tool, mark_of
 from pydantic_ai_skills.types.skill import Skill
 
 logger = logging.getLogger('pydantic_ai_skills')
+
+
+_PREFIX = 'pydantic_ai_skills_tools_'
+
+
+class _Loader(SourceFileLoader):
+    """Neither reads nor writes compiled files: a skill's folder stays as it is, and what is approved is the source."""
+
+    def path_stats(self, path: str) -> Any:
+        raise OSError
+
+
+class _Finder:
+    """Finds the files beside a `tools.py` that it imports."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The module of this name, if it is one of a skill."""
+        spec = PathFinder.find_spec(name, path, target) if name.startswith(_PREFIX) else None
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
 
 
 def module_stamp(folder: str) -> FileStamp | None:
@@ -39,10 +62,13 @@ def import_tools(skill: Skill[Any]) -> list[Tool[Any]]:
         SkillToolsError: It cannot be imported. The message has the last line of the traceback, the log all of it.
     """
     assert skill.path is not None
-    name = f'pydantic_ai_skills_tools_{hashlib.sha256(skill.path.encode()).hexdigest()[:16]}'
+    name = f'{_PREFIX}{hashlib.sha256(skill.path.encode()).hexdigest()[:16]}'
+    if _Finder not in sys.meta_path:
+        sys.meta_path.insert(0, _Finder)
     try:
+        skill.check_unchanged()
         source = SkillFolder(skill.path).read_bytes(TOOLS_MODULE)
-    except SkillResourceLoadError as error:
+    except (SkillResourceLoadError, SkillScriptExecutionError) as error:
         raise SkillToolsError(f'The tools of skill {skill.name!r} cannot be read: {error}') from error
     path = os.path.join(skill.path, TOOLS_MODULE)
     module = ModuleType(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
 
 from pydantic_ai_skills.directory.folder_skill import TOOLS_MODULE
 from pydantic_ai_skills.exceptions import SkillToolsError
+from pydantic_ai_skills.execution.gate import describe_script
 from pydantic_ai_skills.filesystem.safe_open import FileStamp
 from pydantic_ai_skills.parsing.skill_names import MAX_TOOL_NAME_LENGTH, tool_name
 from pydantic_ai_skills.problems import SkillProblem, problem
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from .declared import RunScript
 
 logger = logging.getLogger('pydantic_ai_skills')
+
+MayImport = Callable[[RunContext[Any], Skill[Any], SkillScript, str | None], Awaitable[bool]]
+"""Whether a run may use the code of a skill; the digest is that of code imported before. `SkillActions.may_import`."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -56,6 +60,9 @@ class SkillTools:
 
     stamp: FileStamp | None = None
     """The version of `tools.py` that was imported."""
+
+    digest: str | None = None
+    """The digest of the skill's folder when `tools.py` was imported, as a person approves it."""
 
     _toolset: FunctionToolset[Any] | None = None
 
@@ -96,8 +103,9 @@ class SkillTools:
 class TypedTools:
     """Makes the typed tools of skills when they are needed, and keeps them until their skills change."""
 
-    def __init__(self, run: RunScript) -> None:
+    def __init__(self, run: RunScript, may_import: MayImport) -> None:
         self._run = run
+        self._may_import = may_import
         self._made: dict[str, SkillTools] = {}
         self._lock = threading.RLock()
 
@@ -125,7 +133,7 @@ class TypedTools:
             if known is not None:
                 return known
             files = skill.files  # listed first: some skills know their tools only then
-            made = SkillTools(skill=skill, in_python=len(skill.tools), has_module=not files.tools_module)
+            made = SkillTools(skill=skill, in_python=len(skill.tools), has_module=files.tools_module is None)
             for tool in skill.tools:
                 made.add(tool)
             if skill.tool_specs:
@@ -147,14 +155,14 @@ class TypedTools:
                 made.add(declared_tool(spec, skill, script, self._run))
 
     def make(self, skill: Skill[Any]) -> SkillTools:
-        """Make all tools of a skill. It reads files and imports `tools.py`, so call it off the event loop.
+        """Make all tools of a skill whose code may be imported. It reads files and imports `tools.py`, so it blocks.
 
         Raises:
             SkillToolsError: `tools.py` cannot be imported.
         """
         with self._lock:
             made = self.declare(skill)
-            if skill.path is None or not skill.files.tools_module:
+            if skill.path is None or skill.files.tools_module is None:
                 return made
             from .module import import_tools, module_stamp  # few skills have a `tools.py`
 
@@ -164,22 +172,19 @@ class TypedTools:
             # Another version of `tools.py` may have fewer tools.
             del self._made[skill.name]
             made = self.declare(skill)
-            if skill.is_trusted:
-                try:
-                    for tool in import_tools(skill):
-                        made.add(tool)
-                except SkillToolsError:
-                    del self._made[skill.name]
-                    raise
-            else:
-                message = 'It is not imported: its source is not trusted. Mark the registry as trusted to allow it.'
-                made.report(problem('tools-untrusted', f'{skill.path}/{TOOLS_MODULE}', message))
+            made.digest = describe_script(skill.files.tools_module, None).digest
+            try:
+                for tool in import_tools(skill):
+                    made.add(tool)
+            except SkillToolsError:
+                del self._made[skill.name]
+                raise
             made.has_module, made.stamp = True, stamp
             return made
 
-    async def of(self, skill: Skill[Any]) -> SkillTools:
-        """All tools of a skill, as `make` makes them, off the event loop."""
-        return self.known(skill) or await self._made_by(self.make, skill)
+    def leave_out(self, skill: Skill[Any], why: str) -> None:
+        """Report that `tools.py` is not imported."""
+        self.declare(skill).report(problem('tools-refused', f'{skill.path}/{TOOLS_MODULE}', why))
 
     async def _made_by(self, make: Callable[[Skill[Any]], SkillTools], skill: Skill[Any]) -> SkillTools:
         if may_read():
@@ -213,13 +218,33 @@ class TypedTools:
         """The tools of these skills for a request, in the order of the skills."""
         tools: dict[str, ToolsetTool[Any]] = {}
         for skill in skills:
-            try:
-                made = await self.of(skill)
-            except SkillToolsError:
-                # It was logged, and the model was told when it loaded the skill. The other tools still work.
-                made = await self._made_by(self.declare, skill)
-            tools |= await made.toolset.get_tools(ctx)
+            tools |= await self._of_loaded(skill, ctx)
         return tools
+
+    async def _of_loaded(self, skill: Skill[Any], ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        """The tools of a loaded skill; those that come with an import only if this run may use its code."""
+        may_import = await self._may_use_code(skill, ctx)
+        if skill.needs_import and not may_import:
+            return {}
+        try:
+            made = self.known(skill, whole=may_import) or await self._made_by(
+                self.make if may_import else self.declare, skill
+            )
+        except SkillToolsError:
+            # It was logged, and the model was told when it loaded the skill. The other tools still work.
+            made = await self._made_by(self.declare, skill)
+        tools = await made.toolset.get_tools(ctx)
+        return tools if may_import else {name: tool for name, tool in tools.items() if name in made.declared}
+
+    async def _may_use_code(self, skill: Skill[Any], ctx: RunContext[Any]) -> bool:
+        known = self.known(skill)
+        if known is None and not may_read():
+            return False  # in the code of a Temporal workflow, only what is known already can be offered
+        if skill.is_listed or skill.needs_import:
+            code = skill.imports
+        else:
+            code = await anyio.to_thread.run_sync(lambda: skill.imports)
+        return code is None or await self._may_import(ctx, skill, code, known and known.digest)
 
 
 def _script_of(spec: ToolSpec, skill: Skill[Any]) -> SkillScript | None:
@@ -231,13 +256,13 @@ def _script_of(spec: ToolSpec, skill: Skill[Any]) -> SkillScript | None:
     from pydantic_ai_skills.execution.base import with_timeout  # few tools have a timeout of their own
 
     limited = copy(script)
-    limited.executor = with_timeout(script.executor, spec.timeout, may_extend=skill.is_trusted)
+    limited.executor = with_timeout(script.executor, spec.timeout)
     return limited
 
 
 def _file_as_script(name: str, skill: Skill[Any]) -> SkillScript | None:
-    if skill.path is None or all(resource.name != name for resource in skill.resources):
+    executor = skill.files.executor
+    if skill.path is None or executor is None or all(resource.name != name for resource in skill.resources):
         return None
     folder = Path(skill.path)
-    executor = skill.scripts[0].executor if skill.scripts else None
     return SkillScript(name, uri=str(folder / name), skill_name=skill.name, skill_dir=folder, executor=executor)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pydantic_ai_skills.execution.bubblewrap.seccomp import DENIED, seccomp_filter
+from pydantic_ai_skills.execution.bubblewrap.seccomp import DENIED, SHARED_MEMORY, seccomp_filter
 
 ALLOW, ERROR, KILL = 0x7FFF0000, 0x00050000, 0x80000000
 ARCHITECTURES = {'x86_64': 0xC000003E, 'aarch64': 0xC00000B7}
@@ -18,8 +18,10 @@ SOCKET = {'x86_64': 41, 'aarch64': 198}
 READ = {'x86_64': 0, 'aarch64': 63}
 
 
-def verdict(machine: str, number: int, *arguments: int, architecture: int | None = None) -> int:
-    program = seccomp_filter(machine)
+def verdict(
+    machine: str, number: int, *arguments: int, architecture: int | None = None, shared_memory: bool = True
+) -> int:
+    program = seccomp_filter(machine, shared_memory=shared_memory)
     assert program is not None
     wanted = ARCHITECTURES[machine] if architecture is None else architecture
     data = struct.pack('<IIQ6Q', number, wanted, 0, *arguments, *[0] * (6 - len(arguments)))
@@ -45,7 +47,7 @@ def test_each_denied_call_is_denied_and_others_are_not(machine: str) -> None:
         answer = verdict(machine, number)
         if number in denied:
             assert answer == ERROR | errno.EPERM
-        elif number == 435:
+        elif number in (435, 437):
             assert answer == ERROR | errno.ENOSYS
         elif number == SOCKET[machine]:
             assert answer == ERROR | errno.EAFNOSUPPORT
@@ -89,3 +91,18 @@ def test_the_numbers_are_those_of_the_kernel_headers(column: int, header: str, p
     for name, numbers in DENIED.items():
         found = next((known[f'{start}{name}'] for start in prefix if f'{start}{name}' in known), None)
         assert found == (None if numbers[column] is None else str(numbers[column])), name
+
+
+@pytest.mark.parametrize('machine', ['x86_64', 'aarch64'])
+def test_memory_that_belongs_to_no_process_is_refused_where_nobody_counts_it(machine: str) -> None:
+    column = list(ARCHITECTURES).index(machine)
+    for numbers in SHARED_MEMORY.values():
+        assert verdict(machine, numbers[column]) == ALLOW
+        assert verdict(machine, numbers[column], shared_memory=False) == ERROR | errno.ENOSYS
+
+
+@pytest.mark.parametrize(('machine', 'openat', 'fchmod'), [('x86_64', 257, 91), ('aarch64', 56, 52)])
+def test_no_file_is_made_that_runs_as_its_owner(machine: str, openat: int, fchmod: int) -> None:
+    for mode, answer in ((0o755, ALLOW), (0o1777, ALLOW), (0o4755, ERROR | errno.EPERM), (0o2755, ERROR | errno.EPERM)):
+        assert verdict(machine, fchmod, 3, mode) == answer
+        assert verdict(machine, openat, 3, 0, 0, mode) == answer

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import gc
+import hashlib
 import logging
 import os
 import subprocess
@@ -10,13 +12,14 @@ import time
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from pydantic import SecretStr
 from pydantic_ai import Agent
 
 import pydantic_ai_skills.registries.git.registry as git_module
-from pydantic_ai_skills import Skill, SkillRegistryError, SkillsToolset, SkillValidationError
+from pydantic_ai_skills import Skill, SkillRegistryError, SkillRegistryRefusedError, SkillsToolset, SkillValidationError
 from pydantic_ai_skills.registries import GitCloneOptions, GitProgress, GitSkillsRegistry
 from pydantic_ai_skills.registries.git.address import parse_address
 from pydantic_ai_skills.registries.git.fetch import Fetch, new_repository
@@ -187,6 +190,54 @@ class TestFetching:
             registry(max_bytes=100_000).get_skills()
         with pytest.raises(SkillRegistryError, match='has 5 files in its skills, at most 3 are fetched'):
             fetch(repository, tmp_path, max_files=3)
+
+    def test_a_commit_with_too_many_paths_is_not_listed_to_its_end(self, repository: Repository, tmp_path: Path):
+        with pytest.raises(SkillRegistryError, match=r'at most 2 \(max_paths\), each of 65,536 bytes'):
+            fetch(repository, tmp_path, max_paths=2)
+
+    def test_what_git_prints_is_read_up_to_a_limit(self, registry: Registries, repository: Repository, tmp_path: Path):
+        program = tmp_path / 'git'
+        program.write_text(f'#!{sys.executable}\nwhile True: print("x" * 100_000)\n')
+        program.chmod(0o755)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr('git.Git.GIT_PYTHON_GIT_EXECUTABLE', str(program))
+            with pytest.raises(SkillRegistryError, match='git ls-remote printed more than 1,048,576 bytes'):
+                registry().get_skills()
+            patch.setattr('pydantic_ai_skills.registries.git.process._SHELL', '/does/not/exist')
+            with pytest.raises(SkillRegistryError, match='git ls-remote printed more than 1,048,576 bytes'):
+                registry().get_skills()
+
+    def test_a_git_that_cannot_be_started_is_told(self, registry: Registries, monkeypatch: pytest.MonkeyPatch):
+        full = Mock(side_effect=OSError(errno.EMFILE, 'Too many open files'))
+        monkeypatch.setattr('pydantic_ai_skills.registries.git.process.subprocess.Popen', full)
+        with pytest.raises(SkillRegistryError, match='Too many open files'):
+            registry().get_skills()
+
+    def test_a_refusal_while_files_are_fetched_is_a_refusal(
+        self, registry: Registries, monkeypatch: pytest.MonkeyPatch
+    ):
+        refused = Mock(side_effect=SkillRegistryRefusedError('refused'))
+        monkeypatch.setattr('pydantic_ai_skills.registries.git.source.GitSource._obtain', refused)
+        assert [problem.code for problem in registry().find().problems] == ['source-refused']
+
+    def test_a_file_that_was_changed_in_the_cache_is_not_used_again(
+        self, registry: Registries, repository: Repository, cache: Path
+    ):
+        names(registry())
+        (manifest,) = cache.rglob('manifest.json')
+        (script,) = cache.rglob('fill.py')
+        old, evil = script.read_bytes(), b'print("evil!!")\n'
+        script.write_bytes(evil)
+        body = manifest.read_bytes().partition(b'\n')[2]
+        body = body.replace(hashlib.sha256(old).hexdigest().encode(), hashlib.sha256(evil).hexdigest().encode())
+        body = body.replace(f'[{len(old)},'.encode(), f'[{len(evil)},'.encode())
+        manifest.write_bytes(hashlib.sha256(body).hexdigest().encode() + b'\n' + body)
+        repository.skill('new')
+        repository.commit()
+        again = registry()
+        assert names(again) == ['new', 'pdf']
+        (pdf,) = (skill for skill in again.get_skills() if skill.name == 'pdf')
+        assert Path(pdf.path or '', 'scripts/fill.py').read_bytes() == old
 
     def test_a_fetch_that_brings_too_much_is_ended(
         self, registry: Registries, repository: Repository, server: GitServer
@@ -511,6 +562,93 @@ class TestCredentials:
         monkeypatch.setenv('ACME_TOKEN', 'secret')
         fetched.refresh()
         assert names(fetched) == ['pdf']
+
+    def test_what_one_token_fetched_is_for_that_token_only(
+        self, registry: Registries, server: GitServer, repository: Repository, cache: Path, tmp_path: Path
+    ):
+        server.password = 'x-access-token:secret'
+        assert names(registry(token='secret', target_dir=tmp_path / 'target')) == ['pdf']
+        assert not [path for path in cache.rglob('*') if 'secret' in str(path)]
+        for options in ({}, {'ref': repository.head}, {'target_dir': tmp_path / 'target'}):
+            for token in ('other', None):
+                with pytest.raises(SkillRegistryError, match='offline=True'):
+                    registry(token=token, offline=True, **options).get_skills()
+                refused = registry(token=token, **options)
+                assert refused.find().skills == ()
+                assert [problem.code for problem in refused.problems] == ['source-refused']
+                with pytest.raises(SkillRegistryRefusedError):
+                    registry(token=token, **options).check_out(None)
+        server.stop()
+        assert names(registry(token='secret')) == ['pdf']
+        assert names(registry(token='secret', offline=True, ref=repository.head)) == ['pdf']
+
+    def test_another_token_that_is_accepted_fetches_no_file_again(
+        self, registry: Registries, server: GitServer, repository: Repository
+    ):
+        repository.skill('big', files={'data.md': os.urandom(100_000).hex()})
+        repository.commit()
+        names(registry(token='first'))
+        sent = server.sent
+        assert names(registry(token='second')) == ['big', 'pdf']
+        assert server.sent - sent < 5_000
+
+    def test_a_token_that_is_refused_later_gets_nothing_more(
+        self, registry: Registries, server: GitServer, repository: Repository
+    ):
+        server.password = 'x-access-token:secret'
+        fetched = registry(token='secret')
+        kept = fetched.cached(ttl=0)
+        toolset = SkillsToolset(registries=[kept])
+        assert list(toolset.skills) == ['pdf']
+        server.password = 'x-access-token:changed'
+        toolset.reload(include_registries=True)
+        assert (list(toolset.skills), fetched.find().skills) == ([], ())
+        (problem,) = toolset.problems
+        assert (problem.code, 'was not accepted' in problem.message) == ('source-refused', True)
+        pinned = registry(token='secret', ref=repository.head)
+        for options in ({'offline': True}, {}):
+            again = registry(token='secret', **options)
+            assert [problem.code for problem in again.problems] == ['source-refused']
+            assert [problem.code for problem in pinned.problems] == ['source-refused']
+        server.password = 'x-access-token:secret'
+        pinned.refresh()
+        assert (names(pinned), pinned.problems) == (['pdf'], [])
+        server.stop()
+        assert names(registry(token='secret')) == ['pdf']
+
+    def test_after_a_refusal_an_outage_brings_nothing_back(
+        self, registry: Registries, server: GitServer, repository: Repository
+    ):
+        assert names(registry()) == ['pdf']
+        server.password = 'a:b'
+        assert registry().find().skills == ()
+        server.stop()
+        late = registry()
+        assert late.find().skills == ()
+        assert 'refused the credentials when it was last asked, and now: ' in messages(late)[0]
+        assert 'connect to server' in messages(late)[0]
+
+    def test_a_repository_that_a_server_hides_is_refused_to_a_token(self, registry: Registries, server: GitServer):
+        assert names(registry(token='secret')) == ['pdf']
+        server.root = server.root.parent
+        refused = registry(token='secret')
+        assert [problem.code for problem in refused.problems] == ['source-refused']
+
+    def test_a_key_file_and_unsafe_options_are_credentials_too(self, tmp_path: Path, cache: Path):
+        def owner(url: str = 'git@example.com:acme/skills.git', **options: Any) -> str:
+            registry = GitSkillsRegistry(url, cache_dir=cache, allow_unsafe_options=True, **options)
+            return registry._source.git.owner  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+        (tmp_path / 'key').write_text('one')
+        first = owner(ssh_key_file=tmp_path / 'key')
+        (tmp_path / 'key').write_text('two')
+        second = owner(ssh_key_file=tmp_path / 'key')
+        third = owner(ssh_key_file=tmp_path / 'missing')
+        header = owner(clone_options=GitCloneOptions(multi_options=['-c http.extraHeader=X']))
+        helper = owner(clone_options=GitCloneOptions(env={'GIT_ASKPASS': 'x', 'HTTPS_PROXY': 'y'}))
+        assert len({first, second, third, header, helper, ''}) == 6
+        assert owner() == owner(clone_options=GitCloneOptions(env={'HTTPS_PROXY': 'y'})) == ''
+        assert owner('https://example.com/acme', ssh_key_file=tmp_path / 'key') == ''
 
     def test_a_variable_of_github_is_for_github(self, registry: Registries):
         with pytest.raises(SkillValidationError, match='GITHUB_TOKEN is a token for github.com'):

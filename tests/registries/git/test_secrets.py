@@ -44,6 +44,28 @@ def test_it_cannot_be_printed_pickled_or_copied_out():
         pickle.dumps(secret)
 
 
+def test_a_fingerprint_tells_tokens_users_and_hosts_apart_and_gives_none_away():
+    secrets = [
+        HostSecret(TOKEN, GITHUB, None),
+        HostSecret('other', GITHUB, None),
+        HostSecret(TOKEN, GITHUB, 'ci'),
+        HostSecret(TOKEN, GITLAB, None),
+    ]
+    fingerprints = {secret.fingerprint() for secret in secrets}
+    assert len(fingerprints) == 4
+    assert secrets[0].fingerprint() in fingerprints
+    assert TOKEN not in ''.join(fingerprints)
+    assert HostSecret(lambda: None, GITHUB, None).fingerprint() == ''
+    assert HostSecret(TOKEN, parse_address('git@github.com:a/b', ('ssh',)), None).fingerprint() == ''
+
+
+def test_a_fixed_secret_stays_what_it_was():
+    tokens = iter(['first', 'second'])
+    fixed = HostSecret(lambda: next(tokens), GITHUB, None).fixed()
+    assert fixed.config() == fixed.config() == HostSecret('first', GITHUB, None).config()
+    assert HostSecret(lambda: None, GITHUB, None).fixed().config() == {}
+
+
 def test_it_is_removed_from_text_in_either_form():
     secret = HostSecret(TOKEN, GITHUB, None)
     secret.config()

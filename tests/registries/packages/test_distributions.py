@@ -95,11 +95,59 @@ def test_a_skill_file_that_is_broken_is_one_problem(place: Site):
     assert [found.code for found in registry.problems] == ['no-frontmatter']
 
 
-def test_of_two_versions_on_the_path_the_first_counts(tmp_path: Path):
-    first, second = Site(tmp_path / 'first'), Site(tmp_path / 'second')
+@pytest.mark.parametrize('places', [('first', 'first'), ('first', 'second')])
+def test_of_two_distributions_with_one_name_none_is_offered(tmp_path: Path, places: tuple[str, str]):
+    first, second = (Site(tmp_path / place) for place in places)
     first.install('acme', skill('new'), version='2')
-    second.install('acme', skill('old'), version='1')
-    assert find(first.path, second.path) == {'new': 'acme'}
+    second.install('Acme', version='1')
+    first.install('other', skill('other'))
+    registry = PackageSkillsRegistry(packages='all', path=list(dict.fromkeys((first.path, second.path))))
+    assert [found.name for found in registry.get_skills()] == ['other']
+    assert [(found.code, 'Acme-1' in found.message) for found in registry.problems] == [('package-ambiguous', True)]
+    named = PackageSkillsRegistry(packages=['acme'], path=registry.path)
+    assert named.get_skills() == []
+    assert [found.code for found in named.problems] == ['package-ambiguous', 'package-available']
+
+
+def test_two_distributions_without_skills_are_no_problem(tmp_path: Path):
+    first, second = Site(tmp_path / 'first'), Site(tmp_path / 'second')
+    first.install('plain', version='2')
+    second.install('plain', version='1')
+    registry = PackageSkillsRegistry(packages='all', path=[first.path, second.path])
+    assert (registry.get_skills(), registry.problems) == ([], [])
+
+
+def test_one_distribution_that_is_reached_in_two_ways_is_offered(tmp_path: Path, place: Site):
+    place.install('acme', skill('acme'))
+    (tmp_path / 'lib64').symlink_to(place.path)
+    assert find(tmp_path / 'lib64', place.path) == {'acme': 'acme'}
+
+
+def test_a_project_on_the_path_and_its_editable_install_are_one(tmp_path: Path, place: Site):
+    project = write(tmp_path / 'project', {'acme.egg-info/PKG-INFO': 'Name: acme\nVersion: 1.0\n', **skill('acme')})
+    place.install('acme', {'_acme.pth': str(project)})
+    assert find(project, place.path) == find(place.path, project) == {'acme': 'acme'}
+    write(project, {'acme.egg-info/installed-files.txt': '../acme/__init__.py\n'})
+    registry = PackageSkillsRegistry(packages='all', path=[project, place.path])
+    assert [found.code for found in registry.problems] == ['package-ambiguous']
+
+
+@pytest.mark.parametrize(
+    'text', ['Name: good\n', 'Name: acme\nName: good\n', 'Name: good\nName: acme\n', 'name:good\r\nVersion: 1\r\n']
+)
+def test_metadata_that_name_another_distribution_are_refused(place: Site, text: str):
+    place.install('acme', skill('acme'), info={'METADATA': text})
+    registry = PackageSkillsRegistry(packages=['acme', 'good'], trusted=['good'], path=[place.path])
+    assert registry.get_skills() == []
+    assert [(found.code, "it is 'good', not 'acme'" in found.message) for found in registry.problems] == [
+        ('package-ambiguous', True),
+        ('package-missing', False),
+    ]
+
+
+def test_a_folder_may_keep_the_dashes_of_a_name(place: Site):
+    write(place.path, {'acme-tools-1.0.dist-info/METADATA': 'Name: acme-tools\nVersion: 1.0\n', **skill('acme-tools')})
+    assert find(place.path) == {'acme-tools': 'acme-tools'}
 
 
 def test_a_place_that_is_missing_or_no_archive_has_nothing(tmp_path: Path, place: Site):

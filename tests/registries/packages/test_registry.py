@@ -273,7 +273,7 @@ def denied(*_: Any) -> str:
     [
         (False, None, 'may not be run here'),
         (['other'], None, 'may not be run here'),
-        (False, 'allow', 'trusted=[...]'),
+        (False, 'allow', 'say so with its `trusted` option'),
         (True, 'deny', 'may not be run here'),
         (True, denied, 'may not be run here'),
     ],
@@ -293,7 +293,7 @@ async def test_nothing_is_imported_without_trust_or_against_the_policy(
 async def test_running_a_script_of_an_untrusted_module_by_hand_imports_nothing(importable: Site):
     toolset = SkillsToolset(registries=[stats(importable)])
     await call_tool(toolset, 'load_skill', skill_name='acme-stats')
-    with pytest.raises(SkillScriptExecutionError, match=r'trusted=\[\.\.\.\]'):
+    with pytest.raises(SkillScriptExecutionError, match='never runs in this process'):
         await toolset.get_skill('acme-stats').scripts[0].run(CONTEXT, {'values': [1]})
     assert 'acme' not in sys.modules
 
@@ -430,7 +430,16 @@ def test_an_entry_point_without_source_is_one_problem(place: Site, value: str, f
     assert [found.code for found in registry.problems] == [code]
 
 
-@pytest.mark.parametrize('text', ['no section\n', '[pyskills]\n= x\n[[[\n', '[pyskills]\n\x00\n'])
+@pytest.mark.parametrize(
+    'text',
+    [
+        'no section\n',
+        '[pyskills]\n= x\n[[[\n',
+        '[pyskills]\n\x00\n',
+        f'[pyskills]\nx = {"x" * 501}\n',
+        '[pyskills]\n' + ''.join(f'x{number} = x\n' for number in range(1_001)),
+    ],
+)
 def test_entry_points_that_cannot_be_read_are_one_problem(place: Site, text: str):
     place.install('bad', info={'entry_points.txt': f'{text}[pyskills]\nx\n'})
     place.install('acme-tools', skill('acme-tools'))
@@ -694,12 +703,12 @@ def test_skills_that_the_source_tells_are_imported_when_they_are_used(
 
 
 def test_a_function_that_may_return_this_or_that_is_called(importable: Site):
-    assert names(written(importable, 'unclear', trusted=True)) == ['greeting']
-    assert names(written(importable, 'fstring', trusted=True)) == ['f-3']
+    assert names(written(importable, 'unclear', trusted=True, import_to_list=True)) == ['greeting']
+    assert names(written(importable, 'fstring', trusted=True, import_to_list=True)) == ['f-3']
 
 
 def test_skills_that_only_a_function_knows_are_listed_by_calling_it(importable: Site):
-    registry = written(importable, 'computed', trusted=['acme'])
+    registry = written(importable, 'computed', trusted=['acme'], import_to_list=True)
     assert names(registry) == ['computed-0', 'computed-1']
     assert [skill.source.version for skill in registry.get_skills() if skill.source] == ['1.0', '1.0']
 
@@ -745,9 +754,16 @@ def test_what_the_source_says_of_a_skill_counts_before_it_is_imported(importable
 def test_a_skill_of_which_the_source_does_not_tell_all_is_imported_to_list_it(
     importable: Site, attribute: str, license: str | None, user_invocable: bool
 ):
-    (skill,) = written(importable, attribute, trusted=True).get_skills()
+    (skill,) = written(importable, attribute, trusted=True, import_to_list=True).get_skills()
     assert 'acme.skills_of_ours' in sys.modules
     assert (skill.license, skill.user_invocable) == (license, user_invocable)
+
+
+def test_skills_that_only_their_code_knows_are_left_out_rather_than_imported_at_discovery(importable: Site):
+    registry = written(importable, 'computed', trusted=True)
+    assert registry.get_skills() == []
+    assert [found.code for found in registry.problems] == ['entry-point-unclear']
+    assert 'acme.skills_of_ours' not in sys.modules
 
 
 @pytest.mark.parametrize('attribute', ['greeting', 'computed'])
@@ -770,7 +786,7 @@ def test_skills_that_have_to_be_imported_are_left_out_without_trust(importable: 
     ],
 )
 def test_an_entry_point_that_names_no_skill_is_one_problem(importable: Site, attribute: str, reason: str):
-    registry = written(importable, attribute, trusted=True)
+    registry = written(importable, attribute, trusted=True, import_to_list=True)
     assert registry.find().skills == ()
     assert [found.code for found in registry.problems] == ['entry-point-invalid']
     assert reason in registry.problems[0].message

@@ -280,7 +280,7 @@ async def test_a_declared_tool_obeys_the_policy(tmp_path: Path):
     stranger = SkillsToolset(registries=[Remote(SkillsDirectory(tmp_path), trusted=False)])
     script = await converse(stranger, LOAD, CALLS[0])
     assert script.results[-1][1] == 'failed'
-    assert 'scripts from a registry run in a sandbox only' in script.results[-1][2]
+    assert 'code of strangers runs in a sandbox only' in script.results[-1][2]
 
 
 async def test_a_declared_tool_asks_a_person_for_the_exact_command(tmp_path: Path):
@@ -468,7 +468,7 @@ async def test_a_module_from_a_stranger_is_not_imported(tmp_path: Path, trusted:
     toolset = SkillsToolset(registries=[Remote(SkillsDirectory(tmp_path), trusted=trusted).prefixed('my-')])
     script = await converse(toolset, ('load_skill', {'skill_name': 'my-adder'}))
     assert ('my_adder__add' in script.tools[-1]) is trusted
-    assert [problem.code for problem in toolset.problems] == ([] if trusted else ['tools-untrusted'])
+    assert [problem.code for problem in toolset.problems] == ([] if trusted else ['tools-refused'])
     assert script.results[0][1] == 'success'
 
 

@@ -14,7 +14,8 @@ from pydantic_core import to_json
 
 from pydantic_ai_skills.exceptions import SkillRegistryError, SkillScriptExecutionError
 from pydantic_ai_skills.execution.arguments import as_mapping
-from pydantic_ai_skills.execution.path_policy import PathPolicy
+from pydantic_ai_skills.execution.gate import refusal_in_process
+from pydantic_ai_skills.execution.path_policy import PathPolicy, may_name
 from pydantic_ai_skills.problems import SkillProblem, problem
 from pydantic_ai_skills.types.functions import FunctionOptions, FunctionSchema, guarded
 from pydantic_ai_skills.types.script import SkillScript
@@ -65,6 +66,11 @@ class ModuleFunction:
         return self._imported is not None
 
     @property
+    def is_known(self) -> bool:
+        """Whether its parameters are known: those of a decorated function are once it is imported."""
+        return self.is_exact or self.is_imported
+
+    @property
     def validator(self) -> Any:
         """Checks arguments; before the import, as far as the source tells."""
         return (self._imported or self.static).validator
@@ -100,7 +106,9 @@ class ModuleFunction:
 
 
 class ModuleScript(SkillScript):
-    """A public function of a module, which is imported at the first run if it is trusted."""
+    """A public function of a module, which is imported at the first run."""
+
+    in_process = True
 
     def __init__(
         self, function: ModuleFunction, *, allowed: AllowedFunction, positions: Sequence[str], rules: FunctionRules
@@ -113,6 +121,7 @@ class ModuleScript(SkillScript):
         self.function = None
         self.trusted = rules.trusted
         self._module_function = function
+        self._paths = {**_by_name(allowed.read, positions), **_by_name(allowed.write, positions)}
         self._policies = [
             *_policies('read', allowed.read, positions, rules.read_from),
             *_policies('write', allowed.write, positions, rules.write_to),
@@ -125,14 +134,10 @@ class ModuleScript(SkillScript):
         return (file.tree.read(file.name, 1 << 30) or b'').decode('utf-8', 'replace')
 
     async def prepare(self, ctx: Any, args: object) -> bool:
-        """Import the function if it is trusted, not imported yet, and the arguments may fit."""
+        """Import the function if it is not imported yet and the arguments may fit."""
         function = self._module_function
-        if not self.trusted:
-            raise SkillScriptExecutionError(
-                f'The script {self.name!r} of skill {self.skill_name!r} may not be run here, so carry on without it. '
-                'For the developer: modules of installed packages are imported only if the package is trusted, with '
-                'PackageSkillsRegistry(trusted=[...]).'
-            )
+        if not self.trusted:  # also where it is run by hand, past the gate
+            raise SkillScriptExecutionError(refusal_in_process(self))
         if function.is_imported or function.misfits(args):
             return False
         await self._check_paths(ctx, args)
@@ -155,6 +160,12 @@ class ModuleScript(SkillScript):
             if isinstance(policy, str):
                 raise SkillScriptExecutionError(f'The script {self.name!r} {policy}')
             await policy(ctx, cast(Any, None), self, args)
+        schema = self._module_function.json_schema
+        if self._module_function.is_known and (wrong := [name for name in self._paths if not may_name(schema, name)]):
+            raise SkillScriptExecutionError(
+                f'The script {self.name!r} cannot be run: its module says that {wrong[0]!r} is a path, and it has no '
+                'such parameter.'
+            )
 
 
 def _policies(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 
 from pydantic_ai_skills.exceptions import SkillRegistryError
 from pydantic_ai_skills.types.provenance import SkillProvenance
+from pydantic_ai_skills.types.script import ImportedCode
 from pydantic_ai_skills.types.skill import Skill, SkillFiles, SkillOptions
 
 from .source import ModuleSource, import_source, last_name
@@ -73,8 +74,12 @@ class NamedSkills:
             **declared.options,
             files=lambda: self._files(declared.name),
             source=about,
-            late=True,
+            late=self._code(declared.name),
         )
+
+    def _code(self, skill_name: str) -> ImportedCode:
+        source = self.source
+        return ImportedCode(source.name, uri=source.file.path, skill_name=skill_name, source=source.text)
 
     def _files(self, name: str) -> SkillFiles:
         skill = self._get(name)

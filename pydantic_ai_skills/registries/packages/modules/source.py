@@ -25,7 +25,7 @@ MAX_MODULE_BYTES = 512 * 1024
 
 _ESCAPE = re.compile(r'(?P<known>\\[\n\r\\\'"abfnrtv0-7xNuU])|\\')
 _STRING = re.compile(
-    r"""\#[^\n]*|(?<!\w)(?P<prefix>[A-Za-z]{0,2})(?P<quote>\'\'\'|\"\"\"|\'|\")(?:\\.|(?!(?P=quote)).)*(?P=quote)""",
+    r"""\#[^\n]*|(?<!\w)(?P<prefix>[A-Za-z]{0,2})(?P<quote>\'\'\'|\"\"\"|\'|\")(?:\\.|(?!(?P=quote)).)*+(?:(?P=quote)|\Z)""",
     re.DOTALL,
 )
 

@@ -187,9 +187,16 @@ async def test_folders_that_a_module_names_hold_beside_those_of_the_developer(
     assert not succeeded
 
 
-async def test_a_position_that_the_function_does_not_have_hides_nothing(importable: Site, tmp_path: Path):
-    found = toolset(importable, 'allow({save: PosAllowPolicy(7)})', write_to=[tmp_path])
-    assert await run(found, 'save', target=str(tmp_path / 'x')) == (True, 'saved')
+@pytest.mark.parametrize(
+    'policy', ['PosAllowPolicy(7)', "PosAllowPolicy(0, 'traget')", "PathPolicy(read={'x': ['.']})"]
+)
+async def test_a_function_without_the_declared_path_is_not_run(importable: Site, tmp_path: Path, policy: str):
+    found = toolset(importable, f'allow({{save: {policy}}})', write_to=[tmp_path])
+    succeeded, told = await run(found, 'save', target=str(tmp_path / 'x'))
+    assert not succeeded
+    # A name that the source does not have is noticed before that of a position.
+    assert 'it has no such parameter' in told or 'There is no script' in told
+    assert not (tmp_path / 'x').exists()
 
 
 @pytest.mark.parametrize('parameters', ['*target: str', '*, target: str', '**rest: str'])
