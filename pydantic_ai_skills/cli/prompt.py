@@ -14,8 +14,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from typer import Argument
 
-from pydantic_ai_skills import Skill, SkillsToolset, estimate_tokens
-from pydantic_ai_skills.types import SkillFiles
+from pydantic_ai_skills import SkillsToolset, estimate_tokens
 
 from .command import command
 from .formats import content_of
@@ -59,7 +58,7 @@ def prompt(
     skills = toolset.skills
     loaded = list(skills) if len(skills) <= MAX_LOADED else wanted
     with out.progress('Loading skills'):
-        not_imported = [name for name in loaded if _hold_back_tools(skills[name])]
+        not_imported = [name for name in loaded if skills[name].files.tools_module]
         seen = asyncio.run(look(toolset, loaded))
     costs = [
         {
@@ -112,12 +111,6 @@ async def look(toolset: SkillsToolset[Any], names: list[str]) -> Seen:
 
     await Agent(FunctionModel(note, model_name='none'), toolsets=[toolset]).run('Hello')
     return seen
-
-
-def _hold_back_tools(skill: Skill[Any]) -> bool:
-    """Keep the `tools.py` of a skill from being imported when it is loaded; return whether it has one."""
-    found, skill.files.tools_module = skill.files.tools_module, SkillFiles().tools_module
-    return bool(found)
 
 
 def _show(out: Output, seen: Seen, wanted: list[str], costs: list[dict[str, Any]], budget: int | None) -> None:

@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.registries.repositories import GitServer, Registries, Repository
+
 
 class Row(NamedTuple):
     """One figure of one case."""
@@ -180,6 +182,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[SCOREBOARD] = Scoreboard()
+
+
+@pytest.fixture
+def server(repository: Repository) -> Iterator[GitServer]:
+    """A server for the `repository` of the test file, at `/acme`."""
+    server = GitServer(repository.path.parent)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def registry(server: GitServer, tmp_path: Path) -> Registries:
+    """Makes registries of the repository, over HTTP, with the cache of the test."""
+    return Registries(server, tmp_path / 'cache')
 
 
 @pytest.fixture

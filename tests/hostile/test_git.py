@@ -37,18 +37,6 @@ def repository(tmp_path: Path) -> Repository:
     return repository
 
 
-@pytest.fixture
-def server(repository: Repository) -> Iterator[GitServer]:
-    server = GitServer(repository.path.parent)
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def registry(server: GitServer, tmp_path: Path) -> Registries:
-    return Registries(server, tmp_path / 'cache')
-
-
 def names(registry: GitSkillsRegistry) -> list[str]:
     return sorted(skill.name for skill in registry.get_skills())
 

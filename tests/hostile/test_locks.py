@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -159,18 +159,6 @@ def repository(tmp_path: Path) -> Repository:
     repository.skill('pdf', files={'references/forms.md': '# Forms\n', 'scripts/fill.py': 'print("filled")\n'})
     repository.commit('first')
     return repository
-
-
-@pytest.fixture
-def server(repository: Repository) -> Iterator[GitServer]:
-    server = GitServer(repository.path.parent)
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def registry(server: GitServer, tmp_path: Path) -> Registries:
-    return Registries(server, tmp_path / 'cache')
 
 
 def names(registry: GitSkillsRegistry) -> list[str]:
