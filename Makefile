@@ -2,11 +2,13 @@
 
 .DEFAULT_GOAL := help
 
-VENV := .venv
+# PYTHON=python3.13 or PYTHON=/path/to/python: everything happens with that Python, in an environment of its own.
+PYTHON ?=
+VENV := .venv$(if $(PYTHON),/python$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'))
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# The Python that makes .venv: PYTHON=..., else the first of these that is 3.11 or newer.
-PYTHONS := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python
+# The Python that makes .venv is the first of these that is 3.11 or newer.
+PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
 # The uv that is installed already, or else the one in constraints.txt, brought into .venv by pip.
 UV := $(or $(shell command -v uv 2>/dev/null),$(BIN)/uv)
 UV_PIP := $(UV) pip install --python $(BIN)/python --quiet
@@ -18,7 +20,7 @@ PROVIDER = $(firstword $(subst :, ,$(MODEL)))
 EXTRAS := anthropic bedrock cerebras cohere crusoe google groq huggingface mistral openrouter snowflake xai zai
 EXTRA ?= $(or $(filter $(PROVIDER) $(firstword $(subst -, ,$(PROVIDER))),$(EXTRAS)),openai)
 
-.PHONY: help install demo sandbox browser screenshots test lint format typecheck docs bench bench-peers hostile all constraints clean
+.PHONY: help install demo sandbox browser screenshots test test-lowest test-prefect lint format typecheck docs bench bench-peers published hostile all constraints clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -59,9 +61,10 @@ endif
 
 # What is tested with programs of the system is tested for real: where one is missing, those tests fail. So it is
 # installed where that needs no password; where it cannot be, the other tests run all the same.
-# $(call system_package,program,package,what is tested with it)
+# $(call system_package,program or file,package,what is tested with it)
 define system_package
-	@if [ "$$(uname -s)" = Linux ] && ! command -v $(1) >/dev/null 2>&1; then \
+	@there() { [ -e $(1) ] || command -v $(1) >/dev/null 2>&1; }; \
+	if [ "$$(uname -s)" = Linux ] && ! there; then \
 		echo 'Installing $(2)'; \
 		as_root() { if [ "$$(id -u)" = 0 ]; then env "$$@"; else sudo -n env "$$@"; fi; }; \
 		apt() { as_root DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=60 "$$@"; }; \
@@ -74,28 +77,47 @@ define system_package
 				apk) as_root apk add -q $(2) ;; \
 			esac >/dev/null 2>&1 && break; \
 		done; \
-		command -v $(1) >/dev/null 2>&1 || \
+		there || \
 			echo '$(2) could not be installed, so the tests of $(3) will fail. Install it by hand.' >&2; \
 	fi
 endef
 
-sandbox: ## Install bubblewrap if it is missing: as root, or with a sudo that does not ask
+sandbox: ## Install bubblewrap and the kernel's headers if they are missing: as root, or with a sudo that does not ask
 	$(call system_package,bwrap,bubblewrap,the sandbox)
+	$(call system_package,/usr/include/asm-generic/unistd.h,linux-libc-dev,its filter)
 
 browser: ## Install Chromium if it is missing, in the same way
 	$(call system_package,chromium,chromium,the browser)
 
-# The hostile cases are held to figures, so they run without coverage, which makes Python several times slower, and one
-# after the other, but for those that measure nothing of the machine.
-APART := tests/hostile/test_gate.py tests/hostile/test_checkout.py
+# The hostile cases are held to figures, so they run without coverage, which makes Python slower; those that measure
+# wall time, or what all processes of the machine use, run one after the other.
+PARALLEL := --numprocesses=4 --dist=worksteal
 
 test: $(READY) sandbox browser ## Run every test; the package's branches must be covered
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest --ignore=tests/hostile --numprocesses=4 --dist=loadfile
+	@$(BIN)/coverage run -m pytest --ignore=tests/hostile $(PARALLEL)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
-	@$(BIN)/pytest $(APART) --numprocesses=4
-	@$(BIN)/pytest tests/hostile $(addprefix --ignore=,$(APART))
+	@$(BIN)/pytest tests/hostile -m 'not alone' $(PARALLEL)
+	@$(BIN)/pytest tests/hostile -m alone
+
+# The rooms of the package, without what belongs to the newest versions: the documentation and figures.
+CORE := capability catalog directory execution filesystem parsing project registries toolset types
+
+test-lowest: $(VENV)/lowest/.ready sandbox ## Run the tests of the rooms with the lowest versions of the dependencies
+	@$(VENV)/lowest/bin/pytest $(addprefix tests/,$(CORE)) --numprocesses=4 --dist=loadfile
+
+test-prefect: $(VENV)/prefect/.ready ## Run an agent in a flow of Prefect
+	@$(VENV)/prefect/bin/pytest tests/toolset/durable/test_prefect.py
+
+# Other environments: constraints.txt, with the entries of constraints-<name>.txt in place of those it has.
+$(VENV)/%/.ready: $(READY) constraints-%.txt
+	@echo 'Making $(@D) with the versions in constraints-$*.txt'
+	@$(UV) venv --quiet --clear --python $(BIN)/python $(@D)
+	@{ $(call lacking,constraints.txt,constraints-$*.txt,NAME); cat constraints-$*.txt; } > $(@D)/all.txt
+	@$(UV) pip install --quiet --python $(@D)/bin/python --require-hashes --requirement $(@D)/all.txt
+	@$(UV) pip install --quiet --python $(@D)/bin/python --no-deps --no-build-isolation --editable .
+	@touch $@
 
 # Examples in Markdown show what they print as `#> …`, which ruff would rewrite and the tests would not find.
 FORMAT := $(BIN)/ruff format
@@ -110,7 +132,7 @@ format: $(READY) ## Format the code and mend what can be mended
 	@$(FORMAT) .
 
 typecheck: $(READY) ## Check types, strictly
-	@$(BIN)/pyright
+	@$(BIN)/pyright --pythonpath $(BIN)/python
 
 screenshots: $(READY) browser ## Take the pictures of the documentation again
 	@$(BIN)/pytest -q tests/browser --update-examples
@@ -125,17 +147,42 @@ bench: $(READY) sandbox ## Print the benchmark figures and write them into docs/
 bench-peers: $(READY) ## Measure other skills libraries beside this one, each installed into .venv/peers
 	@$(BIN)/python -m benchmarks.peers
 
+# make published COLLECTION=../skills; LOCAL=1 also runs the strangers' scripts without a sandbox; WITH=/path/to/python
+# names the Python whose packages they may import.
+published: $(READY) sandbox ## Try the scripts of a clone of published skills: make published COLLECTION=path
+	@[ -n '$(COLLECTION)' ] || { echo 'Name the clone of a collection: make published COLLECTION=path' >&2; exit 2; }
+	@$(BIN)/python -m benchmarks.published '$(COLLECTION)' $(if $(LOCAL),--local) $(if $(WITH),--python '$(WITH)')
+
 hostile: $(READY) sandbox ## Run the hostile cases, print their figures and write the table into docs/security.md
 	@HOSTILE_SOAK_SECONDS=60 $(BIN)/pytest tests/hostile --scoreboard --update-security
 
-all: lint typecheck test docs ## Everything CI runs
+all: lint typecheck test test-lowest test-prefect docs ## Everything CI runs
 
-constraints: $(READY) ## Pin the newest versions that fit into constraints.txt
+COMPILE = $(UV) pip compile pyproject.toml --all-extras --universal --python-version 3.11 --quiet \
+	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
+# The entries of one file of constraints that another lacks, compared by their first lines or by the names in them.
+# $(call lacking,file,other file,LINE or NAME)
+lacking = awk -v by=$(3) '{ key = $$0; if (by == "NAME") sub(/==.*/, "", key) } \
+	FNR == NR { if (/^[a-z0-9]/) there[key]; next } /^[a-z0-9]/ { wanted = !(key in there) } wanted' $(2) $(1)
+# What another environment has instead of constraints.txt, which it keeps to as far as it can.
+# $(call other_constraints,name,what to add to the command)
+define other_constraints
+	@cp constraints.txt $(VENV)/$(1).txt
+	@$(COMPILE) --group dev --output-file $(VENV)/$(1).txt $(2) > /dev/null
+	@{ \
+		echo '# Where .venv/$(1) differs from constraints.txt. Made by `make constraints`.'; \
+		$(call lacking,$(VENV)/$(1).txt,constraints.txt,LINE); \
+	} > constraints.new && mv constraints.new constraints-$(1).txt
+endef
+
+constraints: $(READY) ## Pin the newest versions that fit, and the lowest ones for test-lowest
 	@{ \
 		echo '# Versions and hashes of everything development needs, for every supported Python. Made by `make constraints`.'; \
-		$(UV) pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --upgrade --quiet \
-			--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links; \
+		$(COMPILE) --group dev --upgrade; \
 	} > constraints.new && mv constraints.new constraints.txt
+	@$(COMPILE) --group models --resolution lowest-direct > $(VENV)/lowest-direct.txt
+	$(call other_constraints,lowest,--constraint $(VENV)/lowest-direct.txt)
+	$(call other_constraints,prefect,--group prefect)
 
 clean: ## Remove .venv and everything made by the other targets
 	rm -rf $(VENV) .coverage .hypothesis .import_linter_cache .pytest_cache .ruff_cache build dist site

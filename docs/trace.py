@@ -35,8 +35,8 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ('run_skill_script', {**SKILL, 'script_name': 'convert', 'args': {'_': ['26.2', 'mi', 'km']}}),
 ]
 
-WIDTH, ROW, NAMES, BARS = 820, 26, 260, 290
-COLOURS = {'invoke_agent': '#6b7280', 'chat': '#2563eb', 'execute_tool': '#d97706'}
+WIDTH, ROW, NAMES, BARS = 900, 26, 470, 190
+COLOURS = {'invoke_agent': '#6b7280', 'chat': '#2563eb'}
 OURS, FAILED = '#059669', '#dc2626'
 
 
@@ -83,7 +83,7 @@ def _row(span: ReadableSpan, index: int, spans: Sequence[ReadableSpan], begin: i
     start, end = (span.start_time or 0) - begin, (span.end_time or 0) - begin
     y, x, width = 10 + index * ROW, NAMES + start * BARS / total, max(2.0, (end - start) * BARS / total)
     attributes = span.attributes or {}
-    ours = 'gen_ai.operation.name' not in attributes
+    ours = 'gen_ai.skill.name' in attributes
     colour = OURS if ours else COLOURS[span.name.split()[0]]
     if span.status.status_code.name == 'ERROR':
         colour = FAILED

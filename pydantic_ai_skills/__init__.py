@@ -22,10 +22,26 @@ from .execution import CallableSkillScriptExecutor, ScriptFile, ScriptPolicy, Sc
 from .filesystem.user_dirs import user_skills_folder
 from .problems import SkillProblem, SkillRule, skill_rules
 from .registries.base import SkillRegistry
-from .toolset.events import ResourceRead, ScriptFinished, SkillEvent, SkillLoaded
+from .toolset.events import (
+    ResourceRead,
+    ScriptFinished,
+    ScriptOutput,
+    SkillActivity,
+    SkillEvent,
+    SkillLoaded,
+    send_to_ui,
+)
 from .toolset.prompt import estimate_tokens
 from .toolset.toolset import SkillsToolset
-from .types import Skill, SkillProvenance, SkillResource, SkillScript, SkillWrapper, normalize_skill_name
+from .types import (
+    FileSkillResource,
+    Skill,
+    SkillProvenance,
+    SkillResource,
+    SkillScript,
+    SkillWrapper,
+    normalize_skill_name,
+)
 
 if TYPE_CHECKING:
     from .capability.capability import SkillsCapability
@@ -36,6 +52,7 @@ if TYPE_CHECKING:
         LocalSkillScriptExecutor,
         PathPolicy,
         ScriptLimits,
+        UvEnvironments,
         WorkspaceSkillScriptExecutor,
     )
     from .project.checkout_trust import UserTrust
@@ -54,14 +71,19 @@ if TYPE_CHECKING:
         GitSkillsRegistry,
         PackageSkillsRegistry,
         SkillPackage,
+        describe,
+        list_package_skills,
     )
+    from .toolset.workspace_tools import WorkspaceToolset
     from .types.decorators import resource, script, tool
+    from .types.needs import SkillNeed, SkillNeeds, skill_needs
     from .types.skill_class import SkillClass
 
 __all__ = (
     'BubblewrapSkillScriptExecutor',
     'CallableSkillScriptExecutor',
     'CombinedRegistry',
+    'FileSkillResource',
     'FullTextRanker',
     'GitCloneOptions',
     'GitProgress',
@@ -75,13 +97,17 @@ __all__ = (
     'ScriptFile',
     'ScriptFinished',
     'ScriptLimits',
+    'ScriptOutput',
     'ScriptPolicy',
     'ScriptResult',
     'Skill',
+    'SkillActivity',
     'SkillClass',
     'SkillError',
     'SkillEvent',
     'SkillLoaded',
+    'SkillNeed',
+    'SkillNeeds',
     'SkillNotFoundError',
     'SkillPackage',
     'SkillProblem',
@@ -106,18 +132,24 @@ __all__ = (
     'SkillsProject',
     'SkillsToolset',
     'UserTrust',
+    'UvEnvironments',
     'ValidationReport',
     'WorkspaceSkillScriptExecutor',
+    'WorkspaceToolset',
     'create_user_skill',
+    'describe',
     'disable_user_skill',
     'enable_user_skill',
     'estimate_tokens',
     'fix_problems',
+    'list_package_skills',
     'list_user_skills',
     'normalize_skill_name',
     'remove_user_skill',
     'resource',
     'script',
+    'send_to_ui',
+    'skill_needs',
     'skill_rules',
     'tool',
     'user_skills_folder',
@@ -135,6 +167,7 @@ __getattr__ = import_lazily(
             'LocalSkillScriptExecutor',
             'PathPolicy',
             'ScriptLimits',
+            'UvEnvironments',
             'WorkspaceSkillScriptExecutor',
         ),
         '.project': ('ProjectSource', 'SkillsProject', 'UserTrust'),
@@ -152,8 +185,12 @@ __getattr__ = import_lazily(
             'GitSkillsRegistry',
             'PackageSkillsRegistry',
             'SkillPackage',
+            'describe',
+            'list_package_skills',
         ),
+        '.toolset.workspace_tools': ('WorkspaceToolset',),
         '.types.decorators': ('resource', 'script', 'tool'),
+        '.types.needs': ('SkillNeed', 'SkillNeeds', 'skill_needs'),
         '.types.skill_class': ('SkillClass',),
     },
 )

@@ -34,6 +34,9 @@ class SkillProblem:
     fix: str | None = field(default=None, compare=False, repr=False)
     """What to do about problems of this kind."""
 
+    source: str | None = field(default=None, compare=False, repr=False)
+    """What the developer calls the source, if it has a label."""
+
     @property
     def url(self) -> str:
         """Where the documentation explains the code."""
@@ -46,6 +49,8 @@ class SkillProblem:
 
     def __str__(self) -> str:
         place = self.path if self.line is None else f'{self.path}:{self.line}'
+        if self.source is not None:
+            place = f'{self.source}: {place}'
         text = f'{place}: {self.severity} [{self.code}] {self.message}'
         # It goes to logs and terminals, and file names are not trusted.
         return text if text.isprintable() else ''.join(c if c.isprintable() else repr(c)[1:-1] for c in text)
@@ -114,6 +119,8 @@ _ROWS = (
     SkillRule('source-refused', 'error',
               'A source did not accept the credential, or wants one; skills it gave before are not offered any more.',
               'Give a credential that the source accepts; it is asked again at the next reload.'),
+    SkillRule('skill-missing', 'error', 'A source does not have a skill that was chosen from it by name.',
+              'Correct the name, or leave it out.'),
     SkillRule('lock-mismatch', 'error', 'A skill, or the commit behind a ref, is not what the lock file says.',
               'Look at what has changed. To accept it, write the lock file again.'),
     SkillRule('project-untrusted', 'error', 'Skills of a project are left out, because its checkout is not trusted.',
@@ -162,6 +169,8 @@ _ROWS = (
     SkillRule('name-invalid', 'warning', 'The name is not lower-case letters, digits and single hyphens.',
               'Use lower-case letters, digits and single hyphens, such as `my-skill`.'),
     SkillRule('name-too-long', 'warning', 'The name is longer than 64 characters.', 'Use at most 64 characters.'),
+    SkillRule('name-reserved', 'warning', 'The name holds a word that some programs reserve: `anthropic` or `claude`.',
+              'Leave the word out of the name.'),
     SkillRule('description-too-long', 'warning', 'The description is longer than 1024 characters.',
               'Use at most 1024 characters; details belong in the instructions.'),
     SkillRule('compatibility-too-long', 'warning', 'The compatibility note is longer than 500 characters.',
@@ -209,6 +218,13 @@ _ROWS = (
     SkillRule('file-edited', 'warning',
               'A file in the `target_dir` of a registry was edited there and is not brought up to date.',
               'Move your changes elsewhere, or remove the file so that it is fetched again.'),
+    # What a skill needs and this machine lacks; reported on request.
+    SkillRule('dependency-missing', 'warning', 'A skill needs a Python or npm package that is not installed here.',
+              "Install the package where scripts run; for Python, `dependencies='uv'` of the executor does it."),
+    SkillRule('program-missing', 'warning', 'A skill calls a program that is not installed here.',
+              'Install the program, or tell the model in your instructions to do without it.'),
+    SkillRule('key-missing', 'warning', 'A skill reads a variable of the environment that is not set here.',
+              "Set the variable, and pass it to the skill with `skill_env={'skill': ['NAME']}`."),
     # Skills that give way to others.
     SkillRule('duplicate-name', 'warning',
               'Two folders of one directory have a skill of the same name; the first one is used.',
@@ -225,6 +241,9 @@ _ROWS = (
               'Correct the name in `pinned=`, or remove it there.'),
     SkillRule('pinned-too-long', 'warning', 'The pinned skills take more room than the budget of the list of skills.',
               'Pin fewer skills, or raise `catalog_budget`.'),
+    SkillRule('too-many-on-demand', 'warning',
+              'There are more skills than may be offered on demand, so they are offered by the tools.',
+              "Offer fewer skills, use `disclosure='tools'`, or raise `max_on_demand`."),
     SkillRule('rename-unknown', 'warning', 'A registry is told to rename a skill that it does not have.',
               'Correct the name in `.renamed()`, or remove it there.'),
     # Installed packages.
@@ -239,7 +258,7 @@ _ROWS = (
     SkillRule('policy-unknown', 'warning',
               'The policy of a function is unknown or does not fit; the function is not offered.',
               'Name a policy that is known, and parameters that the function takes.'),
-    SkillRule('import-failed', 'warning', 'A module, or a function of it, could not be imported to be run.',
+    SkillRule('import-failed', 'warning', 'A `tools.py`, a module, or a function of it, could not be imported.',
               'Import the module by hand to see why, and fix it.'),
     SkillRule('extra-missing', 'warning', 'Something has to be installed before a skill can be loaded.',
               'Install what the message names.'),

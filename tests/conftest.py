@@ -7,7 +7,8 @@ import importlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,9 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RunUsage
 
+from pydantic_ai_skills.execution.private_dirs import remove_kept_folders
 from tests.registries.packages.sites import Site
+from tests.toolset.durable.sqlite import teach_fractions_of_seconds
 
 models.ALLOW_MODEL_REQUESTS = False
 
@@ -28,7 +31,18 @@ settings.register_profile('same', deadline=None, derandomize=True, suppress_heal
 settings.register_profile('explore', deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get('HYPOTHESIS_PROFILE', 'same'))
 
+teach_fractions_of_seconds()
+
 PACKAGE = ['pydantic_ai_skills']
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that is skipped in CI, whose machine has what every test needs."""
+    report = yield
+    if report.skipped and os.environ.get('CI'):
+        report.outcome, report.longrepr = 'failed', f'It was skipped in CI: {report.longrepr}'
+    return report
 
 
 @pytest.fixture(scope='session')
@@ -54,6 +68,15 @@ def ctx() -> RunContext[None]:
 
 
 @pytest.fixture
+def private_dirs(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[Path]]:
+    """Call it for the private work folders that exist now."""
+    remove_kept_folders()
+    temp = tmp_path_factory.mktemp('temp')
+    monkeypatch.setattr(tempfile, 'tempdir', str(temp))
+    return lambda: list(temp.glob('*/*'))
+
+
+@pytest.fixture
 def loop_of_run_sync() -> Iterator[None]:
     """`Agent.run_sync` makes an event loop where there is none, and leaves it open for the next call."""
     loop = asyncio.new_event_loop()
@@ -74,6 +97,10 @@ def nothing_blocks_the_event_loop() -> Iterator[None]:
         blockbuster.functions['os.open'].can_block_in('subprocess.py', '_get_devnull')
         # Coverage looks up the path of a file the first time it sees it, wherever that is.
         blockbuster.functions['os.lstat'].can_block_in('coverage/files.py', 'abs_file')
+        # It notes in a dictionary, behind a lock, which files each thread is in.
+        blockbuster.functions['threading.Lock.acquire'].can_block_in('coverage/collector.py', 'lock_data')
+        # Which folder the program is in is known to the kernel: no disk has to answer.
+        blockbuster.functions['os.getcwd'].can_block_in('directory/directory.py', '__init__')
         blockbuster.activate()
         yield
 

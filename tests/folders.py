@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.messages import ToolReturn
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RunUsage
 
@@ -71,6 +72,7 @@ async def call_tool(toolset: SkillsToolset[Any], name: str, **args: Any) -> tupl
     """Call a tool as an agent does: whether it succeeded, and what the model is sent."""
     tools = await toolset.get_tools(CONTEXT)
     try:
-        return True, await toolset.call_tool(name, args, CONTEXT, tools[name])
+        value = await toolset.call_tool(name, args, CONTEXT, tools[name])
+        return True, value.return_value if name == 'load_skill' and isinstance(value, ToolReturn) else value
     except ToolFailed as failure:
         return False, str(failure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,24 +18,33 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from tests.conversations import Call
 
-PROVIDERS = ('anthropic', 'openai-responses', 'openai-chat')
+with warnings.catch_warnings():
+    warnings.simplefilter('ignore')  # google-genai has escapes that Python warns of when it compiles them
+    from pydantic_ai.models.google import GoogleModel
+    from pydantic_ai.providers.google import GoogleProvider
+
+PROVIDERS = ('anthropic', 'openai-responses', 'openai-chat', 'google')
 
 
 @contextmanager
 def recording(provider: str, calls: Sequence[Call]) -> Generator[tuple[Model, list[dict[str, Any]]]]:
     """A model that makes these calls in turn and then answers `done`, with the list of its request bodies."""
     bodies: list[dict[str, Any]] = []
-    answer = {'anthropic': _anthropic, 'openai-responses': _responses, 'openai-chat': _chat}[provider]
+    answer = {'anthropic': _anthropic, 'openai-responses': _responses, 'openai-chat': _chat, 'google': _google}[
+        provider
+    ]
 
     def handle(request: httpx2.Request) -> httpx2.Response:
         bodies.append(json.loads(request.content))
         step = len(bodies) - 1
         return answer(step, calls[step] if step < len(calls) else None)
 
-    client = httpx2.AsyncClient(transport=httpx2.MockTransport(handle))
+    client = httpx2.AsyncClient(transport=httpx2.MockTransport(handle), timeout=60)
     with models.override_allow_model_requests(True):
         if provider == 'anthropic':
             yield AnthropicModel('claude-opus-4-6', provider=AnthropicProvider(api_key='x', http_client=client)), bodies
+        elif provider == 'google':
+            yield GoogleModel('gemini-3-pro-preview', provider=GoogleProvider(api_key='x', http_client=client)), bodies
         else:
             kind = OpenAIResponsesModel if provider == 'openai-responses' else OpenAIChatModel
             yield kind('gpt-5.2', provider=OpenAIProvider(api_key='x', http_client=client)), bodies
@@ -80,6 +90,15 @@ def _responses(step: int, call: Call | None) -> httpx2.Response:
     response = {'id': 'r', 'object': 'response', 'created_at': 1, 'model': 'gpt', 'status': 'completed'}
     rest: dict[str, Any] = {'parallel_tool_calls': True, 'tool_choice': 'auto', 'tools': [], 'usage': None}
     return httpx2.Response(200, json={**response, **rest, 'output': [{**item, 'status': 'completed'}]})
+
+
+def _google(step: int, call: Call | None) -> httpx2.Response:
+    part: dict[str, Any] = {'text': 'done'}
+    if call is not None:
+        part = {'functionCall': {'id': f'call-{step}', 'name': call[0], 'args': call[1]}, 'thoughtSignature': 'eA=='}
+    candidate = {'content': {'role': 'model', 'parts': [part]}, 'finishReason': 'STOP'}
+    body: dict[str, Any] = {'candidates': [candidate], 'usageMetadata': {}, 'modelVersion': 'gemini', 'responseId': 'g'}
+    return httpx2.Response(200, json=body)
 
 
 def _chat(step: int, call: Call | None) -> httpx2.Response:

@@ -16,7 +16,7 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RunUsage
 
 import pydantic_ai_skills
-from pydantic_ai_skills import LocalSkillScriptExecutor, SkillsToolset
+from pydantic_ai_skills import LocalSkillScriptExecutor, ScriptLimits, SkillsToolset
 
 PACKAGE = Path(pydantic_ai_skills.__file__).parent
 ROOT = PACKAGE.parent
@@ -48,7 +48,7 @@ def test_no_file_is_longer_than_400_lines():
     assert {name: size for name, size in sizes.items() if size > 400} == {}
 
 
-@pytest.mark.parametrize(('step', 'limit'), [('prompt', 15), ('load_skill', 14), ('run_skill_script', 21)])
+@pytest.mark.parametrize(('step', 'limit'), [('prompt', 12), ('load_skill', 14), ('run_skill_script', 27)])
 def test_a_reader_follows_a_skill_through_few_files(step: str, limit: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delitem(sys.modules, 'dbos', raising=False)  # as in a program without a durable engine
     files = {file for file, _ in walk(step)}
@@ -90,16 +90,17 @@ class Recorder:
 
 
 async def _take(step: str, recorder: Recorder) -> None:
-    # Without a control group, as for most users.
-    executor = LocalSkillScriptExecutor(control_group=None)
+    # Without a control group, as for most users. Files are only counted when a script takes long, as on a busy machine.
+    executor = LocalSkillScriptExecutor(control_group=None, limits=ScriptLimits(work_folder=None))
     toolset = SkillsToolset[None](directories=[SKILLS], script_executor=executor)
     ctx = RunContext(deps=None, model=TestModel(), usage=RunUsage(), run_id='walk')
     if step == 'prompt':
         recorder.is_on = True
-        await toolset.load()
         await toolset.get_instructions(ctx)
     else:
         tools = await toolset.get_tools(ctx)
+        if step == 'run_skill_script':  # of a skill that was loaded, as in a conversation
+            await toolset.call_tool('load_skill', CALLS['load_skill'], ctx, tools['load_skill'])
         recorder.is_on = True
         await toolset.call_tool(step, CALLS[step], ctx, tools[step])
     recorder.is_on = False

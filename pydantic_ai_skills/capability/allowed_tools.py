@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from pydantic_ai.messages import ToolCallPart
@@ -21,28 +22,48 @@ _SHELL_SYNTAX = frozenset(';&|<>`$(){}\\*?[]~!#%^\n\r')
 """Characters that can turn a text into several commands, or into another command or path than it seems."""
 
 
-def is_approved(call: ToolCallPart, skills: Iterable[Skill[Any]], *, own_tools: Collection[str]) -> bool:
+CODING_AGENT_NAMES = {
+    'run_command': ('Bash',),
+    'read_file': ('Read',),
+    'list_files': ('Read', 'Glob', 'LS'),
+    'write_file': ('Write',),
+    'edit_file': ('Edit', 'MultiEdit'),
+}
+"""What published skills call the workspace tools: the names that coding agents have for them."""
+
+
+def is_approved(
+    call: ToolCallPart,
+    skills: Iterable[Skill[Any]],
+    *,
+    own_tools: Collection[str],
+    workspace_tools: Mapping[str, str] = MappingProxyType({}),
+) -> bool:
     """Whether one of the loaded skills is trusted and allows this call of one of the application's tools.
 
     `Read` allows every call of the tool `Read`. `Bash(git add *)` allows the calls of `Bash` whose only argument is a
     text that matches, and `Bash(git:*)` those that start with the word `git`. What `*` stands for has no option that
     the pattern does not name, no `..` and no shell syntax. The code of skills is never allowed: neither their scripts
-    nor their tools, which are the `own_tools` of the toolset.
+    nor their tools, which are the `own_tools` of the toolset. Of the `workspace_tools`, by the names the model sees,
+    the names of coding agents count too; a pattern for one of their file tools is about the path.
     """
     if call.tool_name in own_tools:
         return False
-    return any(_fits(allowed, call) for skill in skills if skill.is_trusted for allowed in skill.allowed_tools)
+    known_as = workspace_tools.get(call.tool_name, '')
+    allowed = (each for skill in skills if skill.is_trusted for each in skill.allowed_tools)
+    return any(_fits(each, call, known_as) for each in allowed)
 
 
-def _fits(allowed: str, call: ToolCallPart) -> bool:
+def _fits(allowed: str, call: ToolCallPart, known_as: str) -> bool:
     match = _ALLOWED.fullmatch(allowed)
-    if match is None or match[1] != call.tool_name:
+    if match is None or match[1] not in (call.tool_name, *CODING_AGENT_NAMES.get(known_as, ())):
         return False
     pattern = match[2]
     if pattern is None:
         return True
     # Another argument may change what the text does: the folder, the environment, the method of a request.
-    values = list(call.args_as_dict().values())
+    args = {name: value for name, value in call.args_as_dict().items() if (name, value) != ('background', False)}
+    values = [args.get('path')] if known_as not in ('', 'run_command') else list(args.values())
     return len(values) == 1 and isinstance(values[0], str) and _matches(values[0], pattern)
 
 

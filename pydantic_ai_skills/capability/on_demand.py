@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from functools import partial
 from html import escape
 from typing import Any, Literal
 
-import anyio.to_thread
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext, ToolDefinition
 
-from pydantic_ai_skills.exceptions import SkillError, SkillResourceLoadError
-from pydantic_ai_skills.toolset.actions import read_and_render
+from pydantic_ai_skills.exceptions import SkillError
+from pydantic_ai_skills.toolset.actions import render
 from pydantic_ai_skills.toolset.history import LOAD_KIND, invoked_skills, messages_of
 from pydantic_ai_skills.toolset.library import check_may_read
 from pydantic_ai_skills.toolset.prompt import fair_length
 from pydantic_ai_skills.toolset.results import one_line, outgoing, shorten
-from pydantic_ai_skills.types.functions import guarded
 from pydantic_ai_skills.types.lookup import closest_first
 from pydantic_ai_skills.types.skill import Skill
 
@@ -29,6 +26,10 @@ logger = logging.getLogger('pydantic_ai_skills')
 
 Disclosure = Literal['tools', 'on-demand']
 """How the model learns about skills: from this package's tools, or as deferred capabilities of pydantic-ai."""
+
+
+LoadedTexts = dict[str, tuple[Skill[Any], int, str]]
+"""The texts of loaded skills by name, with the skill and the `Skill.assignments` when each was made."""
 
 
 class OnDemandSkill(AbstractCapability[Any]):
@@ -39,7 +40,7 @@ class OnDemandSkill(AbstractCapability[Any]):
         skill: Skill[Any],
         *,
         toolset_id: str,
-        texts: dict[str, tuple[Skill[Any], str]],
+        texts: LoadedTexts,
         description: str | None = None,
     ) -> None:
         """Defer a skill. `texts` keeps what the model reads of each loaded skill; one `SkillsCapability` shares it."""
@@ -49,6 +50,8 @@ class OnDemandSkill(AbstractCapability[Any]):
         self.skill = skill
         self.toolset_id = toolset_id
         self.texts = texts
+        self.kept: LoadedTexts = texts if skill.writer is None else {}
+        """Where the text of this skill is kept: here, if it is written for each run."""
 
     def get_instructions(self) -> Any:
         """What the model reads once the skill is loaded. It is system text, so the skill must be trusted."""
@@ -58,21 +61,20 @@ class OnDemandSkill(AbstractCapability[Any]):
         if self.skill.name in invoked_skills(messages_of(ctx) or (), self.toolset_id):
             return None  # a person's prompt contains them
         try:
-            return await self.read()
+            return await self.read(ctx)
         except SkillError as error:
             # They were readable when the skill was loaded: a resumed conversation goes on without them.
             logger.warning('The instructions of skill %r cannot be read: %s', self.skill.name, error)
             return f'The instructions of the skill {self.skill.name!r} cannot be read at the moment.'
 
-    async def read(self) -> str:
-        """Read the instructions, or raise a `SkillError`. They stay the same until the skill is replaced."""
-        skill, text = self.texts.get(self.skill.name, (None, ''))
-        if skill is not self.skill:
+    async def read(self, ctx: RunContext[Any] | None) -> str:
+        """Read the instructions, or raise a `SkillError`. They stay the same until the skill changes."""
+        skill, assignments, text = self.kept.get(self.skill.name, (None, 0, ''))
+        if skill is not self.skill or assignments != Skill.assignments:
+            assignments = Skill.assignments
             check_may_read()
-            reading = anyio.to_thread.run_sync(partial(read_and_render, self.skill, framed=False))
-            what = f'instructions of skill {self.skill.name!r}'
-            text = await guarded(reading, what=what, error=SkillResourceLoadError)
-            self.texts[self.skill.name] = self.skill, text
+            text = await render(self.skill, ctx, framed=False)
+            self.kept[self.skill.name] = self.skill, assignments, text
         return text
 
     def get_model_settings(self) -> ModelSettings | None:
@@ -83,7 +85,7 @@ class OnDemandSkill(AbstractCapability[Any]):
 def on_demand_skills(
     skills: Iterable[Skill[Any]],
     made: dict[str, OnDemandSkill],
-    texts: dict[str, tuple[Skill[Any], str]],
+    texts: LoadedTexts,
     *,
     toolset_id: str,
     budget: int | None,
@@ -96,7 +98,8 @@ def on_demand_skills(
     capabilities: list[OnDemandSkill] = []
     for skill, description in zip(chosen, _descriptions(chosen, budget), strict=True):
         capability = made.get(skill.name)
-        if capability is None or capability.skill is not skill or capability.description != description:
+        is_same = capability is not None and capability.skill is skill and capability.description == description
+        if capability is None or not is_same or skill.writer is not None:
             capability = OnDemandSkill(skill, toolset_id=toolset_id, texts=texts, description=description or None)
             made[skill.name] = capability
         capabilities.append(capability)

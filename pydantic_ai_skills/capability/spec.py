@@ -27,6 +27,9 @@ _EXECUTORS = {
     'workspace': 'WorkspaceSkillScriptExecutor',
 }
 
+WorkspaceTools: TypeAlias = bool | Literal['allow']
+"""Whether there are workspace tools; with `'allow'`, nobody is asked to approve commands."""
+
 _STRICT = ConfigDict(extra='forbid')
 
 
@@ -39,9 +42,11 @@ class ExecutorOptions(TypedDict, total=False):
     limits: dict[str, float | int | None]
     pass_env: list[str]
     skill_env: dict[str, list[str]]
-    work_root: str
-    cwd: Literal['script', 'work']
+    cwd: Literal['work', 'script', 'skill']
+    dependencies: Literal['uv']
     network: bool
+    read: list[str]
+    write: list[str]
     read_only: list[str]
 
 
@@ -123,14 +128,10 @@ class GitSpec(GitSource):
         from pydantic_ai_skills.registries.git.registry import GitSkillsRegistry  # needs the extra `git`
 
         options = self.model_dump(
-            by_alias=True, exclude_unset=True, exclude={'url', 'prefix', 'only', 'rename', 'script_executor'}
+            by_alias=True, exclude_unset=True, exclude={'url', 'prefix', 'rename', 'script_executor'}
         )
         own = read_executor(self.script_executor) or executor
-        registry: SkillRegistry = GitSkillsRegistry(self.url, **options, script_executor=own)
-        if self.only is not None:
-            chosen = self.only
-            registry = registry.filtered(lambda skill: skill.name in chosen)
-        registry = self.named(registry)
+        registry = self.named(GitSkillsRegistry(self.url, **options, script_executor=own))
         return registry if self.rename is None else registry.renamed(self.rename)
 
 
@@ -167,8 +168,14 @@ class SkillsSpec(PlainOptions, total=False):
     trust: list[str] | None
     """With `directories: standard`, the folders of the projects whose skills are used."""
 
+    work_dir: str | None
+    """The folder in which scripts start, read and write; a private one for each conversation by default."""
+
     disclosure: Disclosure
     """`tools` or `on-demand`."""
+
+    workspace_tools: WorkspaceTools
+    """Whether the model also gets a shell and files; `allow` if nobody has to approve its commands."""
 
 
 _OWN_FORM = ('directories', 'registries', 'script_executor', 'script_policy')

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import weakref
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any, cast
@@ -80,11 +81,16 @@ class FullTextRanker:
         """Create an empty index in memory. Raises `SkillError` if SQLite was built without full-text search."""
         self._lock = threading.Lock()
         self._database = sqlite3.connect(':memory:', check_same_thread=False, isolation_level=None)
+        weakref.finalize(self, self._database.close)  # Python 3.13 warns of one that is left open
         self._vocabulary = Vocabulary()
         try:
             self._database.executescript(_SCHEMA)
         except sqlite3.OperationalError as error:
             raise SkillError(f'Skills cannot be searched: SQLite here has no FTS5 ({error}).') from error
+
+    def __reduce__(self) -> tuple[type[FullTextRanker], tuple[()]]:
+        # A database in memory cannot be copied; an empty one is filled by the next search.
+        return FullTextRanker, ()
 
     def update(self, changed: Sequence[Skill[Any]], removed: Collection[str]) -> None:
         """Index new and changed skills, and forget the removed names."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from pydantic_ai_skills.exceptions import SkillNotFoundError
 from pydantic_ai_skills.parsing.skill_names import spellings
 from pydantic_ai_skills.problems import SkillProblem, problem
-from pydantic_ai_skills.types.found_skills import FoundSkills, find_or_keep, first_of_each_name
+from pydantic_ai_skills.types.found_skills import FoundSkills, find_or_keep, merge_sources, same_objects
 from pydantic_ai_skills.types.lookup import MAX_NAMES_COMPARED, closest_first
 from pydantic_ai_skills.types.skill import Skill
 
@@ -122,11 +122,11 @@ def load_catalog(
         found = _ask(directories, before.directories)
         look = _fetch if include_registries else _latest
         fetched = tuple(look(registry, had) for registry, had in zip(registries, before.registries, strict=True))
-        if _same(found, before.directories) and _same(fetched, before.registries):
+        if same_objects(found, before.directories) and same_objects(fetched, before.registries):
             return last
     contents = Contents(in_python=tuple(in_python), directories=found, registries=fetched)
     if list_files:
-        _list_files([skill for _, skill in _by_priority([contents])])
+        list_files_of([skill for _, found in _by_priority([contents]) for skill in found.skills])
     return merge(contents)
 
 
@@ -136,11 +136,12 @@ def merge(*parts: Contents) -> Catalog:
     Of two parts, the later one's skills in Python and directories win, and the earlier one's registries.
     """
     finds = (found for part in parts for found in (*part.directories, *part.registries))
-    candidates = list(_by_priority(parts))
-    skills, lost = first_of_each_name(skill for _, skill in candidates)
+    sources = list(_by_priority(parts))
+    skills, lost = merge_sources(found for _, found in sources)
     part_of: dict[str, int] = {}
-    for number, skill in candidates:
-        part_of.setdefault(skill.name, number)
+    for number, found in sources:
+        for skill in found.skills:
+            part_of.setdefault(skill.name, number)
     return Catalog(
         skills=MappingProxyType(dict(sorted(skills.items()))),
         problems=(*(each for found in finds for each in found.problems), *lost, *_ignored(skills.values())),
@@ -158,24 +159,27 @@ def _ignored(skills: Iterable[Skill[Any]]) -> Iterator[SkillProblem]:
             yield problem('allowed-tools-ignored', skill.path or skill.uri, message)
 
 
-def _by_priority(parts: Sequence[Contents]) -> Iterator[tuple[int, Skill[Any]]]:
-    """All skills, those that win first, each with the number of the part it is from."""
+def _by_priority(parts: Sequence[Contents]) -> Iterator[tuple[int, FoundSkills]]:
+    """All sources, those that win first, each with the number of the part it is from."""
     numbered = list(enumerate(parts))
     for number, part in reversed(numbered):
-        yield from ((number, skill) for skill in part.in_python)
+        yield number, FoundSkills(part.in_python, source='Python')
     for number, part in reversed(numbered):
-        yield from ((number, skill) for found in reversed(part.directories) for skill in found.skills)
+        yield from ((number, found) for found in reversed(part.directories))
     for number, part in numbered:
-        yield from ((number, skill) for found in part.registries for skill in found.skills)
+        yield from ((number, found) for found in part.registries)
 
 
-def _list_files(skills: Sequence[Skill[Any]]) -> None:
-    """List the files of each skill, unless there are many or the listing has to wait until the skill is used."""
+def list_files_of(skills: Collection[Skill[Any]], *, judge: bool = False) -> None:
+    """List the files of each skill, unless there are many or the listing has to wait until the skill is used.
+
+    With `judge`, programs are told from other files too, which takes reading them.
+    """
     if len(skills) <= MAX_SKILLS_LISTED:
         for skill in skills:
             # The error is reported when the skill is used; it must not hide the others.
             with suppress(Exception):
-                _ = skill.is_late or skill.files
+                _ = skill.late or (skill.files if judge else skill.look())
 
 
 def _ask(sources: Sequence[SkillsSource], last: Sequence[FoundSkills]) -> tuple[FoundSkills, ...]:
@@ -189,7 +193,3 @@ def _latest(source: SkillsSource, last: FoundSkills) -> FoundSkills:
 
 def _fetch(source: SkillsSource, last: FoundSkills) -> FoundSkills:
     return find_or_keep(source.refresh if isinstance(source, RemoteSource) else source.find, source, last)
-
-
-def _same(found: Sequence[FoundSkills], last: Sequence[FoundSkills]) -> bool:
-    return all(now is before for now, before in zip(found, last, strict=True))

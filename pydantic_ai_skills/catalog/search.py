@@ -7,11 +7,11 @@ worker thread, not on the event loop.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from pydantic_ai_skills.exceptions import SkillError
+from pydantic_ai_skills.filesystem.locks import ThreadLock
 from pydantic_ai_skills.parsing.skill_names import spellings
 from pydantic_ai_skills.types.skill import Skill
 
@@ -78,7 +78,11 @@ class SkillSearch:
     def __init__(self, ranker: SkillRanker | None) -> None:
         self._given = None if ranker is None else Index(ranker)
         self._full_text: Index[FullTextRanker] | None = None
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy makes the full-text index itself.
+        return {**vars(self), '_full_text': None}
 
     def find(
         self, query: str, skills: Skills, visible: Skills, limit: int, wait_for: Wait = asyncio.run
@@ -129,14 +133,21 @@ class Index(Generic[RankerT]):
     def __init__(self, ranker: RankerT) -> None:
         self.ranker = ranker
         self._known: Skills = {}
-        self._lock = threading.Lock()
+        self._assignments = Skill.assignments
+        self._lock = ThreadLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy of a ranker may know nothing: it is told of all skills again.
+        return {**vars(self), '_known': {}}
 
     def update(self, skills: Skills, wait_for: Wait = asyncio.run) -> None:
         """Tell the ranker which skills have changed since the last update."""
         with self._lock:
             known = self._known
             if known is not skills:
-                changed = [skill for name, skill in skills.items() if known.get(name) is not skill]
+                # Skills that the developer has assigned to say something else than before.
+                assigned, self._assignments = self._assignments != Skill.assignments, Skill.assignments
+                changed = [skill for name, skill in skills.items() if assigned or known.get(name) is not skill]
                 removed = known.keys() - skills.keys()
                 if changed or removed:
                     _settle(self.ranker.update(changed, removed), wait_for)

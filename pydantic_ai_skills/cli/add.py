@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +13,7 @@ from typer import Argument, Option
 
 from pydantic_ai_skills import ProjectSource, SkillsProject
 
+from .choose import choose
 from .command import command
 from .output import Failure, Output, place
 from .skills import find_project
@@ -27,8 +30,15 @@ class ExtraProtocol(StrEnum):
 @command
 def add(
     out: Output,
-    url: Annotated[str, Argument(metavar='URL[@REF]', help='A git repository, and a branch, tag or commit.')],
+    url: Annotated[
+        str,
+        Argument(metavar='URL[@REF]', help='A git repository, or OWNER/NAME on GitHub, and a branch, tag or commit.'),
+    ],
     path: Annotated[str, Option(metavar='FOLDER', help='The folder in it that contains skills, or is one.')] = '',
+    skill: Annotated[
+        list[str] | None, Option('--skill', metavar='NAME', help='Take only this skill; may be repeated.')
+    ] = None,
+    take_all: Annotated[bool, Option('--all', help='Take all its skills, without asking which.')] = False,
     prefix: Annotated[str, Option(metavar='TEXT', help='Put this before the names of its skills.')] = '',
     trust: Annotated[bool, Option('--trust', help='Trust it: its scripts may run outside a sandbox.')] = False,
     token_env: Annotated[
@@ -44,9 +54,12 @@ def add(
 ) -> None:
     """Add the skills of a git repository.
 
-    They are fetched and written to `pyproject.toml` and `skills.lock`; keep both in git. Adding a repository again
-    with another ref changes the ref.
+    They are looked for in all its folders. If there are several, a person at a terminal is asked which to take; else
+    all are. They are fetched and written to `pyproject.toml` and `skills.lock`; keep both in git. Adding a repository
+    again with another ref changes the ref, and `--skill` adds to the skills that were chosen before.
     """
+    if skill and take_all:
+        raise Failure('--skill takes some skills and --all takes all; give one of them.')
     project = find_project()
     address = _checked(url, path, token_env)
     # Whoever names a folder allows it.
@@ -62,15 +75,33 @@ def add(
         into=into,
         allow=tuple(each.value for each in ExtraProtocol if each in allowed),
     )
+    source = source.model_copy(update={'skills': _chosen_skills(out, project, source, skill or (), take_all)})
     with out.progress('Fetching') as working:
         found = project.add(source, progress=working.on_git).find()
     if out.as_json:
         out.data({'source': source.fields(), **found_data(found)})
         return
-    for skill in found.skills:
-        out.line(('added ', 'green'), (skill.name, 'bold'), f'  {" ".join(skill.description.split())}')
+    for each in found.skills:
+        out.line(('added ', 'green'), (each.name, 'bold'), f'  {" ".join(each.description.split())}')
     out.problems(found.problems)
+    if len(found.skills) > 1 and not (source.skills or take_all):
+        out.line(('These are all of its skills. To take only some, use --skill NAME.', 'dim'))
     out.line(('Written to ', 'dim'), f'{place(str(project.file))} and {place(str(project.lock_file))}.')
+
+
+def _chosen_skills(
+    out: Output, project: SkillsProject, source: ProjectSource, named: Iterable[str], take_all: bool
+) -> tuple[str, ...]:
+    """The names of the skills to take, with those that were chosen before; none for all."""
+    where = (source.url, source.path)
+    before = next((each.skills for each in project.sources if (each.url, each.path) == where), ())
+    if named or before or take_all:
+        return () if take_all else tuple(dict.fromkeys((*before, *named)))
+    if out.as_json or not sys.stdin.isatty():
+        return ()
+    with out.progress('Fetching') as working:
+        skills = project.registry(source, locked=False, progress=working.on_git).find().skills
+    return choose(out, skills) if len(skills) > 1 else ()
 
 
 def _checked(url: str, path: str, token_env: str | None) -> ProjectSource:

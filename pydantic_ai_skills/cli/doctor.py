@@ -11,21 +11,26 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
+
+from typer import Argument
 
 from pydantic_ai_skills import (
     BubblewrapSkillScriptExecutor,
     PackageSkillsRegistry,
     ProjectSource,
     SandboxUnavailableError,
+    Skill,
     SkillError,
     SkillsDirectory,
     SkillsProject,
+    skill_needs,
 )
 
 from .command import command
-from .output import Output, counted, place
-from .skills import find_project, hint_to_trust
+from .needs import need_lines, needs_data
+from .output import Failure, Output, counted, place
+from .skills import ChosenSkills, complete_skill_names, find_project, find_skill, hint_to_trust
 
 State = Literal['ok', 'missing', 'note']
 _STYLES: dict[State, str] = {'ok': 'green', 'missing': 'yellow', 'note': 'cyan'}
@@ -42,21 +47,53 @@ class Check:
 
 
 @command
-def doctor(out: Output) -> None:
+def doctor(
+    out: Output,
+    name: Annotated[
+        str | None,
+        Argument(metavar='NAME', help='Report what this skill needs instead.', autocompletion=complete_skill_names),
+    ] = None,
+    *,
+    chosen: ChosenSkills,
+) -> None:
     """Report what is installed, what is missing and how to get it.
 
-    It checks versions, extras, programs, the sandbox, the cache and the folders of skills. The exit status is always
-    0: only you know what you need.
+    It checks versions, extras, programs, the sandbox, the cache and the folders of skills. With the name of a skill, it
+    reports the packages, programs and keys that the skill needs; its files are read, nothing of it is run. The exit
+    status is always 0: only you know what you need.
     """
+    if name is not None:
+        _report_needs(out, find_skill(chosen.look(out), name))
+        return
+    if chosen != ChosenSkills():
+        raise Failure('Options that choose skills go with the name of a skill.')
     if out.as_json:
         out.data({'findings': [asdict(check) for section in SECTIONS.values() for check in _safely(section)]})
         return
     for title, section in SECTIONS.items():
         out.line((title, 'bold'))
         for check in _safely(section):
-            out.line('  ', (f'{check.state:<8}', _STYLES[check.state]), f'{check.what}: {check.found}')
-            if check.advice:
-                out.line(f'          {check.advice}')
+            _show(out, check)
+
+
+def _show(out: Output, check: Check) -> None:
+    out.line('  ', (f'{check.state:<8}', _STYLES[check.state]), f'{check.what}: {check.found}')
+    if check.advice:
+        out.line(f'          {check.advice}')
+
+
+def _report_needs(out: Output, skill: Skill[Any]) -> None:
+    needs = skill_needs(skill)
+    if out.as_json:
+        out.data({'skill': skill.name, 'needs': needs_data(needs)})
+        return
+    sections = list(need_lines(skill, needs))
+    for title, lines in sections:
+        out.line((title, 'bold'))
+        for line in lines:
+            _show(out, Check(*line))
+    if not sections:
+        out.line(f'{skill.name} needs nothing that its files tell of.')
 
 
 def _safely(section: Callable[[], Iterator[Check]]) -> Iterator[Check]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import unescape
 from typing import Any
 
@@ -18,8 +18,9 @@ HELP = (
     'understands: list · load NAME · read FILE · run SCRIPT ARGUMENTS'
 )
 
-_ENTRY = re.compile(r'<skill><name>([^<]*+)</name>(?:<description>([^<]*+)</description>)?')
-_ITEM = re.compile(r'<(resource|script)>\s*+<name>([^<]*+)</name>')
+_ENTRY = re.compile(r'<skill name="([^"<]*+)"[^<>]*+>(?:([^<]*+)</skill>)?')
+_FILES = re.compile(r'<(resource|script)s>\n(.*?)</\1s>', re.DOTALL)
+_ITEM = re.compile(r'<(?:resource|script) name="([^"<]*+)">[^<]*+</(?:resource|script)>\n')
 _WORD = re.compile(r'\w{3,}')
 _COMMON = frozenset(
     ('and', 'are', 'can', 'for', 'from', 'how', 'its', 'not', 'the', 'this', 'what', 'when', 'with', 'you')
@@ -116,9 +117,18 @@ def _comment(part: ToolReturnPart) -> str:
     if part.tool_name != 'load_skill':
         return {'run_skill_script': f'The script printed: {text}'}.get(part.tool_name, 'That is what it says.')
     instructions = text.rpartition('<skill_instructions>')[2].partition('</skill_instructions>')[0].strip()
-    hints = [f'{"run" if kind == "script" else "read"} {unescape(name)}' for kind, name in _ITEM.findall(text)]
+    hints = [f'{"run" if kind == "script" else "read"} {unescape(name)}' for kind, name in _files(text)]
     more = f' Say: {" · ".join(hints[:6])}' if hints else ''
     return f'Its instructions begin: {instructions[:PARAGRAPH_CHARS]}\n{more.strip()}'.strip()
+
+
+def _files(text: str) -> Iterator[tuple[str, str]]:
+    """The files that a loaded skill lists: those with details, and those in one line for each folder."""
+    for kind, listed in _FILES.findall(text):
+        yield from ((kind, name) for name in _ITEM.findall(listed))
+        for line in _ITEM.sub('', listed).splitlines():
+            folder, found, names = line.rpartition('/: ')
+            yield from ((kind, f'{folder}/{name}' if found else name) for name in names.split(', '))
 
 
 def _say(text: str) -> ModelResponse:

@@ -196,6 +196,7 @@ class Output:
         """Write problems with their place, code, message and fix."""
         for problem in problems:
             where = one_line(place(problem.path) if problem.line is None else f'{place(problem.path)}:{problem.line}')
+            where = f'{one_line(problem.source)}: {where}' if problem.source else where
             message, fix = one_line(problem.message), f'  fix: {problem.fix}'
             if not self.console.is_terminal:
                 # Without rich: laying out a thousand lines takes longer than finding the problems.

@@ -134,9 +134,8 @@ def _show(out: Output, seen: Seen, wanted: list[str], costs: list[dict[str, Any]
 
 def _entry(instructions: str, name: str) -> str:
     """What the instructions say about one skill."""
-    beginning, end = f'<skill><name>{escape(name, quote=False)}</name>', '</skill>'
-    _, found, rest = instructions.partition(beginning)
-    return f'{found}{rest.partition(end)[0]}{end}' if found else ''
+    _, found, rest = instructions.partition(f'<skill name="{escape(name)}"')
+    return f'{found}{rest.partition(chr(10))[0]}'
 
 
 def _budget() -> int | None:

@@ -17,19 +17,25 @@ def remove(
     out: Output,
     source: Annotated[str, Argument(metavar='SOURCE', help='The URL of a source, or the name of its skill.')],
 ) -> None:
-    """Remove the skills of a git repository."""
+    """Remove the skills of a git repository.
+
+    The name of a skill that was added with `--skill` removes only that one.
+    """
     project = find_project()
     chosen, *others = matching_sources(project, source)
     if others:
         matches = ', '.join(map(str, (chosen, *others)))
         raise Failure(f'{source!r} is ambiguous: {matches}. Name one with its ref, or as URL (PATH).')
     names = names_of(local_skills(project, chosen))
-    if source in names and len(names) > 1:
+    skill = source.removeprefix(chosen.prefix) if source in names else None
+    if skill is not None and skill not in chosen.skills and len(names) > 1:
         raise Failure(
             f'{source!r} is one of {len(names)} skills of {chosen}: {", ".join(names)}. Remove all of them by the URL, '
-            'or add the others again one by one with --path.'
+            'or choose those to keep: add the URL again with --skill.'
         )
-    project.remove(chosen)
+    project.remove(chosen, skill=skill)
+    if skill is not None:
+        names = [source]
     if out.as_json:
         out.data({'removed': chosen.fields(), 'skills': names})
     else:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import anyio.to_thread
 from pydantic_ai import Agent
@@ -29,7 +30,10 @@ from pydantic_ai_skills import (
 
 from .command import PROBLEMS_FOUND, SUCCESS, USAGE_ERROR, command
 from .output import Failure, Output, safe
+from .run_files import CONVERSATION, MadeFile, RunFiles
 from .skills import ChosenSkills, SkillArgument, find_project, find_skill
+
+_MISSING = re.compile(r'No such file|FileNotFoundError|ENOENT|not found|does not exist', re.IGNORECASE)
 
 Executor = LocalSkillScriptExecutor | BubblewrapSkillScriptExecutor
 
@@ -57,8 +61,14 @@ def run(
         ),
     ] = None,
     timeout: Annotated[float | None, Option(metavar='SECONDS', min=0.1, help='How long it may take.')] = None,
+    read: Annotated[
+        list[Path] | None,
+        Option('--read', metavar='PATH', help='A file or folder that it may read, too. Can be repeated.'),
+    ] = None,
+    write: Annotated[bool, Option('--write', help='Let it replace files, and make hidden ones.')] = False,
     output: Annotated[
-        Path | None, Option('--output', '-o', metavar='DIR', help='Keep the files it writes, below this folder.')
+        Path | None,
+        Option('--output', '-o', metavar='DIR', help='Write its files into this folder, not the current one.'),
     ] = None,
     yes: Annotated[bool, Option('--yes', '-y', help='Approve it, if the policy asks.')] = False,
     dry_run: Annotated[bool, Option('--dry-run', help='Show what would be run, and do not run it.')] = False,
@@ -67,29 +77,41 @@ def run(
 ) -> int:
     """Run a script as an agent would.
 
-    It goes through the same tool, policy, executor and limits. What the script prints goes to standard output; what
-    is said about it, to standard error. The exit status is 0 if it succeeded and 1 if it failed.
+    It goes through the same tool, policy, executor and limits. It gets copies of the files that its arguments name, and
+    the files it makes arrive in the current folder; what is there already stays as it is.
+
+    What the script prints goes to standard output; what is said about it, to standard error. The exit status is 0 if it
+    succeeded and 1 if it failed, or if a file could not be written.
     """
     arguments = _arguments(words, arg, args_json, sys.stdin.read() if stdin else None)
     skill = find_skill(chosen.open(script_executor=LocalSkillScriptExecutor()), name)
-    executor = _executor(skill, sandbox=sandbox, timeout=timeout, work_root=output)
+    here, made = Path.cwd(), list[MadeFile]()
+    files = RunFiles(here=here)
+    arguments = files.choose(arguments, read or ())
+    executor = _executor(skill, sandbox=sandbox, timeout=timeout, read=files.read)
     watched = Watched(executor, out, dry_run=dry_run)
-    outcome = _call(chosen.open(script_executor=watched), out, skill.name, script, arguments, yes=yes)
+    with chosen.open(script_executor=watched) as toolset:
+        files.bring_in(toolset)
+        outcome = _call(toolset, out, skill.name, script, arguments, yes=yes)
+        if watched.result is not None:
+            made = files.bring_out(toolset, output or here, write=write)
     if out.as_json:
-        out.data(_data(outcome, watched))
+        out.data(_data(outcome, watched, made, output or here))
     else:
-        _show(out, outcome, watched, kept=output is not None)
+        _show(out, outcome, watched)
+        _show_files(out, files, made, output)
     if watched.described is None and skill.path is not None and outcome.outcome != 'success':
         return USAGE_ERROR  # never started: it does not exist, its arguments do not fit, or it may not run
-    return SUCCESS if outcome.outcome == 'success' else PROBLEMS_FOUND
+    is_good = outcome.outcome == 'success' and not any(file.problem for file in made)
+    return SUCCESS if is_good else PROBLEMS_FOUND
 
 
-def _executor(skill: Skill[Any], *, sandbox: bool | None, timeout: float | None, work_root: Path | None) -> Executor:
+def _executor(skill: Skill[Any], *, sandbox: bool | None, timeout: float | None, read: Sequence[Path]) -> Executor:
     """The executor an agent of the project would use, changed by the options."""
     project = find_project()
     fetched = skill.source is not None and not skill.source.trusted
     wanted = sandbox if sandbox is not None else project.settings.sandbox
-    return project.executor(sandbox=fetched if wanted is None else wanted, timeout=timeout, work_root=work_root)
+    return project.executor(sandbox=fetched if wanted is None else wanted, timeout=timeout, read=read)
 
 
 class Watched:
@@ -100,6 +122,8 @@ class Watched:
         self.sandboxed = inner.sandboxed
         self.described: dict[str, Any] | None = None
         self.result: ScriptResult | None = None
+        self.unwritten: OSError | None = None
+        """Why the output of the script could not be written, if it could not."""
         self._out = out
         self._dry_run = dry_run
 
@@ -108,6 +132,8 @@ class Watched:
         self.described = await anyio.to_thread.run_sync(self._describe, script, args)
         if self._dry_run:
             return '(not run)'
+        if not self._out.as_json:
+            script = script.told_to(self._print)
         try:
             self.result = await self.inner.run(script, args, ctx)
         except SkillScriptExecutionError as error:
@@ -115,11 +141,21 @@ class Watched:
             raise
         return self.result
 
+    def _print(self, name: Literal['stdout', 'stderr'], text: str) -> None:
+        """Show what the script prints, as it is printed. If that fails, the script is waited for all the same."""
+        stream = getattr(sys, name)
+        try:
+            if self.unwritten is None:
+                stream.write(safe(text) if stream.isatty() else text)
+                stream.flush()
+        except OSError as error:
+            self.unwritten = error
+
     def _describe(self, script: SkillScript, args: Any) -> dict[str, Any]:
         command = shlex.join(self.inner.command_line(script, args))
         environment = self.inner.environment_names(script)
         limits = {name: value for name, value in asdict(self.inner.limits).items() if value is not None}
-        if not self._out.as_json:
+        if self._dry_run and not self._out.as_json:
             shown = {
                 'command': command,
                 'sandbox': 'yes' if self.sandboxed else 'no',
@@ -128,6 +164,9 @@ class Watched:
             }
             for name, value in shown.items():
                 self._out.note((f'{name:<12}', 'dim'), value)
+        elif not self._out.as_json:
+            where = 'in a sandbox' if self.sandboxed else 'without a sandbox'
+            self._out.note(('running ', 'dim'), f'{script.name} of {script.skill_name}, {where}')
         return {'command': command, 'sandbox': self.sandboxed, 'environment': environment, 'limits': limits}
 
 
@@ -146,7 +185,7 @@ def _call(toolset: Any, out: Output, skill: str, script: str, arguments: object,
 
     agent = Agent(FunctionModel(model, model_name='none'), toolsets=[toolset], output_type=[str, DeferredToolRequests])
     with asyncio.Runner() as runner:
-        result = runner.run(agent.run('Run it.'))
+        result = runner.run(agent.run('Run it.', conversation_id=CONVERSATION))
         if isinstance(result.output, DeferredToolRequests):
             answers = ask(out, result.output, yes)
             runner.run(agent.run(message_history=result.all_messages(), deferred_tool_results=answers))
@@ -214,7 +253,7 @@ def _value(text: str) -> Any:
     return text
 
 
-def _data(outcome: ToolReturnPart, watched: Watched) -> dict[str, Any]:
+def _data(outcome: ToolReturnPart, watched: Watched, made: Sequence[MadeFile], folder: Path) -> dict[str, Any]:
     result = watched.result
     return {
         **(watched.described or {}),
@@ -222,24 +261,44 @@ def _data(outcome: ToolReturnPart, watched: Watched) -> dict[str, Any]:
         'result': result_text(outcome),
         **{name: getattr(result, name, None) for name in ('exit_code', 'stdout', 'stderr', 'timed_out')},
         'duration': round(result.duration, 3) if result else None,
-        'files': [{'name': file.name, 'size': file.size} for file in (result.files if result else ())],
-        'folder': str(result.work_dir) if result and result.work_dir else None,
+        'folder': str(folder.absolute()),
+        'files': [{'name': file.name, 'size': file.size} for file in made if file.problem is None],
+        'not_written': [{'name': file.name, 'reason': file.problem} for file in made if file.problem is not None],
     }
 
 
-def _show(out: Output, outcome: ToolReturnPart, watched: Watched, *, kept: bool) -> None:
+def _show(out: Output, outcome: ToolReturnPart, watched: Watched) -> None:
     result = watched.result
+    if watched.unwritten is not None:
+        raise watched.unwritten
     if result is None:
         if outcome.outcome != 'success':
-            raise Failure(result_text(outcome))
+            raise Failure(_for_person(result_text(outcome)))
         out.block(result_text(outcome))
         return
-    for text, stream in ((result.stdout, sys.stdout), (result.stderr, sys.stderr)):
-        stream.write(safe(text) if stream.isatty() else text)
-        stream.flush()
-    for file in result.files:
-        where = str(result.work_dir) if kept else 'removed now; keep it with --output DIR'
-        out.note(('wrote ', 'dim'), f'{file.name} ({file.size:,} bytes, {where})')
     if outcome.outcome != 'success':
         why = f'stopped after {result.duration:.1f} s' if result.timed_out else f'exit code {result.exit_code}'
         out.note(('failed: ', 'bold red'), why)
+        if result.timed_out:
+            out.note('To give it more time, add --timeout SECONDS.')
+        elif _MISSING.search(result.stderr):
+            out.note('The script gets the files that its arguments name. To let it read others, add --read PATH.')
+
+
+def _show_files(out: Output, files: RunFiles, made: Sequence[MadeFile], output: Path | None) -> None:
+    """Tell what became of the files, and what to type to get the others."""
+    for name in files.left_out:
+        out.note(('not copied: ', 'yellow'), f'{name} is too large. Name the files in it that the script needs.')
+    for file in made:
+        name = str(Path(output or '', file.name))
+        if file.problem is None:
+            out.note(('replaced ' if file.replaced else 'wrote ', 'dim'), f'{name} ({file.size:,} bytes)')
+        else:
+            out.note(('not written: ', 'bold red'), f'{name}: {file.problem}')
+    if any(file.problem for file in made):
+        out.note('To write all of them here, add --write. To write them elsewhere, add --output DIR.')
+
+
+def _for_person(text: str) -> str:
+    """A message for a model, as the person at the terminal reads it."""
+    return re.sub(r'For the developer: (\w)', lambda match: match[1].upper(), text)

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from pydantic_ai_skills import Skill
+from pydantic_ai_skills import Skill, skill_needs
 
 from .command import command
 from .formats import skill_data
+from .needs import needs_data, needs_summary
 from .output import Output
 from .skills import ChosenSkills, SkillArgument, find_skill
 
@@ -29,11 +30,17 @@ def show(
     if raw:
         out.block(content)
         return
-    details: dict[str, Any] = {**skill_data(skill), **_details(skill), 'instructions': content}
+    needs = skill_needs(skill)
+    details: dict[str, Any] = {
+        **skill_data(skill),
+        **_details(skill),
+        'needs': needs_data(needs),
+        'instructions': content,
+    }
     if out.as_json:
         out.data(details)
         return
-    _show_header(out, skill, details)
+    _show_header(out, skill, details, needs_summary(needs))
     _show_files(out, details)
     if details['problems']:
         out.heading('Problems')
@@ -43,17 +50,18 @@ def show(
     out.markdown(content)
 
 
-def _show_header(out: Output, skill: Skill[Any], details: dict[str, Any]) -> None:
+def _show_header(out: Output, skill: Skill[Any], details: dict[str, Any], needs: str) -> None:
     out.line((skill.name, 'bold'))
     out.line(' '.join(skill.description.split()))
     out.line()
     fields = {'from': details['from']}
     if (source := skill.source) is not None:
-        trusted = 'yes' if source.trusted else 'no: its scripts run in a sandbox only'
+        trusted = 'yes' if source.trusted else 'no: its scripts run in a sandbox only, its functions not at all'
         fields |= {'folder': skill.path, 'commit': source.commit, 'content': source.content_hash, 'trusted': trusted}
     metadata = ', '.join(f'{key}={value}' for key, value in skill.metadata.items())
     size = f'{details["size"]:,} bytes, instructions of about {details["tokens"]:,} tokens'
-    fields |= {'license': skill.license, 'compatibility': skill.compatibility, 'metadata': metadata, 'size': size}
+    fields |= {'license': skill.license, 'compatibility': skill.compatibility, 'needs': needs, 'metadata': metadata}
+    fields['size'] = size
     out.fields(fields)
 
 

@@ -132,13 +132,9 @@ def find_skill(toolset: SkillsToolset[Any], name: str) -> Skill[Any]:
 
 def source_of(skill: Skill[Any]) -> str:
     """Where a skill comes from, as people read it."""
-    source = skill.source
-    if source is None:
+    if skill.source is None:
         return place(skill.path) if skill.path else 'Python'
-    if source.distribution is not None:
-        return f'{source.distribution} {source.version}'
-    at = source.ref or (source.commit or '')[:12]
-    return f'{source.url.partition("://")[2] or source.url}{f"@{at}" if at else ""}'
+    return skill.source.name
 
 
 def hint_for(problems: Iterable[SkillProblem]) -> str:

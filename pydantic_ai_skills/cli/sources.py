@@ -30,9 +30,10 @@ def chosen_sources(project: SkillsProject, names: Iterable[str] | None) -> list[
 def matching_sources(project: SkillsProject, name: str) -> list[ProjectSource]:
     """The sources with this URL, with or without a ref, or with a skill of this name; fails if there are none."""
     wanted = name.removesuffix('/').removesuffix('.git')
+    spellings = {wanted, str(ProjectSource.parse(wanted))}
     sources = project.sources
-    matches = [source for source in sources if wanted in (source.url.removesuffix('.git'), source.url, str(source))]
-    matches = matches or [source for source in sources if wanted == f'{source.url}@{source.ref}']
+    matches = [source for source in sources if spellings & {source.url.removesuffix('.git'), source.url, str(source)}]
+    matches = matches or [source for source in sources if f'{source.url}@{source.ref}' in spellings]
     return matches or _with_skill(project, name)
 
 

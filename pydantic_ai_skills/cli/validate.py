@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from pydantic_ai_skills import SkillProblem, ValidationReport, fix_problems, validate_skills
+from pydantic_ai_skills import SkillProblem, SkillsToolset, ValidationReport, fix_problems, validate_skills
 
 from .command import PROBLEMS_FOUND, SUCCESS, command
 from .formats import as_github, as_sarif, problems_data
 from .output import Failure, Output, counted, place
-from .skills import find_project, note_trust
+from .skills import find_project, hint_to_trust, note_trust
 
 Format = Literal['text', 'json', 'github', 'sarif']
 
@@ -29,6 +31,12 @@ def validate(
     lenient: Annotated[
         bool, Option('--lenient', help='Succeed if every skill loads, whatever warnings there are.')
     ] = False,
+    needs: Annotated[
+        bool, Option('--needs', help='Also report packages, programs and keys that are missing here.')
+    ] = False,
+    tools: Annotated[
+        bool, Option('--tools', help='Also import each tools.py, to see that it can be. This runs its code.')
+    ] = False,
     output_format: Annotated[Format, Option('--format', help='How to print the result.')] = 'text',
 ) -> int:
     """Check skills against every rule.
@@ -38,7 +46,9 @@ def validate(
     chosen: Format = 'json' if out.as_json else output_format
     out = Output(as_json=chosen != 'text')
     targets = _targets(out, paths)
-    report, fixed = _check(out, targets, fix=fix)
+    report, fixed = _check(out, targets, fix=fix, needs=needs)
+    if tools:
+        report = replace(report, problems=(*report.problems, *_import_tools(paths, targets)))
     # A hook names the files that have changed, whether they belong to skills or not.
     if not (report.skills or report.problems or all(path.is_file() for path in targets)):
         raise Failure(f'No skills found in {", ".join(map(str, targets))}.')
@@ -63,12 +73,25 @@ def _directories(out: Output) -> list[Path]:
     return project.directories
 
 
-def _check(out: Output, targets: list[Path], *, fix: bool) -> tuple[ValidationReport, list[SkillProblem]]:
+def _check(out: Output, targets: list[Path], *, fix: bool, needs: bool) -> tuple[ValidationReport, list[SkillProblem]]:
     """Check the targets, and once more if problems were fixed."""
     with out.progress('Checking skills') as working:
-        report = validate_skills(*targets, progress=working.on_step)
+        report = validate_skills(*targets, needs=needs, progress=working.on_step)
         fixed = fix_problems(report.problems) if fix else []
-        return (validate_skills(*targets, progress=working.on_step) if fixed else report), fixed
+        if fixed:
+            report = validate_skills(*targets, needs=needs, progress=working.on_step)
+        return report, fixed
+
+
+def _import_tools(paths: list[Path] | None, targets: list[Path]) -> list[SkillProblem]:
+    """The problems with importing each `tools.py`, in directories that are named or in a trusted project."""
+    project = find_project()
+    if not paths and not project.is_trusted:
+        raise Failure(f'Code of this checkout is not imported. {hint_to_trust(project)}')
+    folders = [path.parent if path.is_file() else path for path in targets]
+    toolset = SkillsToolset[Any](directories=folders)
+    asyncio.run(toolset.load(tools=True))
+    return [problem for problem in toolset.problems if problem.code == 'import-failed']
 
 
 def _show(out: Output, report: ValidationReport, fixed: list[SkillProblem], chosen: Format, *, fix: bool) -> None:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from typing_extensions import Unpack
 
-from pydantic_ai_skills.execution.base import is_sandbox
+from pydantic_ai_skills.execution.base import as_executor, is_sandbox
+from pydantic_ai_skills.filesystem.locks import ThreadLock
 from pydantic_ai_skills.filesystem.user_dirs import expand_home
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.types.found_skills import FoundSkills
 from pydantic_ai_skills.types.provenance import SkillProvenance
 from pydantic_ai_skills.types.skill import Skill
 
-from .folder_skill import ScannedFolder
+from .folder_skill import ScannedFolder, labelled
+from .patterns import file_patterns
 from .scan import collect, scan_directory
-from .settings import ScanLimits, ScanSettings
+from .settings import SKILL_FILE, ScanLimits, ScanSettings
 from .standard import StandardFolder, Trust, standard_folders
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ class DirectoryOptions(TypedDict, total=False):
     trusted: bool | None
     follow_links: bool
     disk_index: bool | str | Path
+    label: str | None
+    include: str | Iterable[str] | None
+    exclude: str | Iterable[str] | None
 
 
 class SkillsDirectory:
@@ -64,11 +68,15 @@ class SkillsDirectory:
         trusted: bool | None = None,
         follow_links: bool = False,
         disk_index: bool | str | Path = False,
+        label: str | None = None,
+        include: str | Iterable[str] | None = None,
+        exclude: str | Iterable[str] | None = None,
     ) -> None:
         """Remember a directory; it is scanned on first use.
 
         Args:
-            path: The directory. It may be a skill itself.
+            path: The directory. It may be a skill itself, or its `SKILL.md`. A relative path starts in the folder the
+                program is in now.
             validate: Whether to apply the Agent Skills rules beyond a usable name and description.
             max_depth: How deep below `path` to look for skills; `None` for no limit.
             script_executor: What runs the scripts; a `LocalSkillScriptExecutor` when not given.
@@ -78,28 +86,38 @@ class SkillsDirectory:
             follow_links: Whether a skill's folder may be a link. Links inside a skill are never followed.
             disk_index: Whether to keep an index on disk, so that a later process reads only what has changed since:
                 `True` for one in the user's cache folder, or the path of a file.
+            label: What you call the directory. Problems and the command line show it.
+            include: Patterns of the files that are offered, such as `'references/**'`; all when not given. `*` and `?`
+                stand for anything but `/`, and `**` for folders at any depth. A pattern without `/` is about the name
+                of a file, wherever it is. `SKILL.md` is always read.
+            exclude: Patterns of files that are not offered. They win over `include`.
 
         Raises:
+            TypeError: The path or the executor is of the wrong kind.
             ValueError: `max_depth` is negative.
         """
-        if max_depth is not None and max_depth < 0:
-            raise ValueError(f'max_depth must be 0 or more, or None for no limit, not {max_depth}.')
+        _check(path, max_depth)
         # Temporal does not allow looking up the home folder while it imports a workflow, so only if there is a `~`.
         self.path = expand_home(path) if str(path).startswith('~') else Path(path)
+        if self.path.name.lower() == SKILL_FILE.lower():
+            self.path, max_depth = self.path.parent, 0
         self.validate = validate
         self.max_depth = max_depth
-        self.script_executor = script_executor
+        self.script_executor = script_executor = as_executor(script_executor)
         self.trusted = not is_sandbox(script_executor) if trusted is None else trusted
         self.follow_links = follow_links
         self.disk_index = disk_index
+        self.label = label
+        self.offers = file_patterns(include, exclude)
         self._index: DiskIndex | None = None
-        self._absolute = ''
+        self.absolute_path = os.path.normpath(self.path if self.path.is_absolute() else Path(os.getcwd(), self.path))
+        """The path, from the folder the program was in when this object was made."""
         self._root = ''
         self.is_in_doubt = False
         """Whether the last look saw something that may be half written, so that the next one may differ."""
         self._scanned: dict[str, ScannedFolder] = {}
         self._found: FoundSkills | None = None
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
         self._standard: StandardFolder | None = None
         self._refused: FoundSkills | None = None
 
@@ -151,6 +169,10 @@ class SkillsDirectory:
         """What is wrong with the skills it has now."""
         return list(self.find().problems)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy looks at the directory itself.
+        return {**vars(self), '_index': None, '_root': '', '_scanned': {}, '_found': None}
+
     def find(self) -> FoundSkills:
         """Look at the directory. If nothing has changed since the last look, the result is the same object."""
         with self._lock:
@@ -166,7 +188,7 @@ class SkillsDirectory:
                 current = {path for path, folder in self._scanned.items() if folder.is_current()}
                 if not current or len(current) < len(self._scanned):
                     found = self._look(current)
-                    if found != last:
+                    if not found.is_same(last):
                         self._found = last = found
             return last
 
@@ -181,12 +203,6 @@ class SkillsDirectory:
         if refused != self._refused:
             self._refused = refused
         return self._refused
-
-    @property
-    def absolute_path(self) -> str:
-        """The path, relative to the folder the program was in at the first look."""
-        self._absolute = self._absolute or os.path.abspath(self.path)
-        return self._absolute
 
     @property
     def folders(self) -> frozenset[str]:
@@ -207,10 +223,22 @@ class SkillsDirectory:
             validate=self.validate,
             max_depth=self.max_depth,
             executor=self.script_executor,
-            source=None if self.trusted else SkillProvenance(kind='directory', url=str(self.path)),
+            source=self._provenance,
             follow_links=self.follow_links,
             limits=self.limits,
+            label=self.label,
+            offers=self.offers,
         )
+
+    @property
+    def _provenance(self) -> SkillProvenance | None:
+        if self.trusted and self.label is None:
+            return None
+        return SkillProvenance(kind='directory', url=str(self.path), trusted=self.trusted, label=self.label)
+
+    def _named(self, found: FoundSkills) -> FoundSkills:
+        """What was found, with the label of the directory in the problems."""
+        return found._replace(problems=tuple(labelled(found.problems, self.label)), source=self.label or str(self.path))
 
     def _first_look(self) -> FoundSkills:
         if self.disk_index is False:
@@ -220,7 +248,7 @@ class SkillsDirectory:
         file = None if self.disk_index is True else self.disk_index
         self._index = DiskIndex(file, self._settings(), self._root)
         self._scanned, is_complete = self._index.load()
-        return collect(self._scanned) if is_complete else self._look(self._scanned.keys())
+        return self._named(collect(self._scanned)) if is_complete else self._look(self._scanned.keys())
 
     def _look(self, current: Collection[str] = ()) -> FoundSkills:
         """Scan what has changed; `current` are the paths of folders that have not."""
@@ -230,4 +258,11 @@ class SkillsDirectory:
         if self._index is not None and not scan.was_cut:
             self._index.save(scan.folders)
             scan.problems += [self._index.problem] if self._index.problem else []
-        return scan.result()
+        return self._named(scan.result())
+
+
+def _check(path: object, max_depth: object) -> None:
+    if not isinstance(path, str | Path):
+        raise TypeError(f'A directory of skills is a path, as text or a Path, not {path!r}.')
+    if max_depth is not None and not (isinstance(max_depth, int) and max_depth >= 0):
+        raise ValueError(f'max_depth must be 0 or more, or None for no limit, not {max_depth!r}.')

@@ -33,7 +33,7 @@ from pydantic_ai_skills.problems import SkillProblem, problem
 from .folder_skill import FolderSkill, ScannedFolder, SkillReader
 from .settings import SKILL_FILE, ScanSettings
 
-FORMAT = 4
+FORMAT = 5
 """Part of the file's name. Increase it when the parser reads a file differently, or when more than headers is kept."""
 
 WAIT_S = 2.0
@@ -238,7 +238,7 @@ class DiskIndex:
         reader = SkillReader(self._root, SKILL_FILE, self._settings)
         paths = [f'{self._root}{os.sep}{way}' for way in inner]
         files = [f'{path}{os.sep}{SKILL_FILE}' for path in paths]
-        skills = map(FolderSkill, repeat(reader), paths, headers, headings)
+        skills = map(FolderSkill.found, repeat(reader), paths, headers, headings)
         found = zip(paths, map(ScannedFolder, paths, stamps[::2], files, file_stamps, skills), strict=True)
         folders.update(compress(found, map(eq, _stamps(files), file_stamps)))
 
@@ -260,7 +260,7 @@ class DiskIndex:
                 folders[path] = folder
 
     def _skill(self, path: str, file_name: str, root: str, headings: str, header: list[Any]) -> FolderSkill:
-        return FolderSkill(SkillReader(root, file_name, self._settings), path, restore_header(header), headings)
+        return FolderSkill.found(SkillReader(root, file_name, self._settings), path, restore_header(header), headings)
 
 
 def _other(path: str, folder: ScannedFolder) -> dict[str, Any]:

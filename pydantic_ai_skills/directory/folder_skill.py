@@ -7,49 +7,28 @@ import re
 import stat
 import time
 from collections import deque
-from collections.abc import Callable
-from pathlib import Path, PurePosixPath
-from typing import Any
-
-import anyio.to_thread
-from pydantic_ai.messages import BinaryContent
-from pydantic_ai.tools import RunContext
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
 
 from pydantic_ai_skills.filesystem.content import SNIFFED_BYTES, media_type
-from pydantic_ai_skills.filesystem.safe_open import FileStamp, OpenFolder, SkillFolder, reason, stamp
+from pydantic_ai_skills.filesystem.safe_open import FileStamp, OpenFolder, SkillFolder, is_skipped_folder, reason, stamp
 from pydantic_ai_skills.parsing import decode_body, parse_head
 from pydantic_ai_skills.parsing.characters import HIDDEN
 from pydantic_ai_skills.parsing.header import SkillHeader
 from pydantic_ai_skills.problems import SkillProblem, problem
-from pydantic_ai_skills.types.resource import SkillResource
-from pydantic_ai_skills.types.script import ImportedCode, SkillScript, local_executor
+from pydantic_ai_skills.types.script import local_executor
 from pydantic_ai_skills.types.skill import Skill, SkillFiles
 
-from .settings import MAX_SKILL_BYTES, ScanLimits, ScanSettings
+from .settings import MAX_SKILL_BYTES, TOOLS_MODULE, ScanLimits, ScanSettings
 
 MAX_FOLDER_ENTRIES = 200_000
 """How many entries of one folder are read at all."""
 
-SKIPPED_FOLDERS = frozenset(
-    {
-        '__pycache__',
-        'bower_components',
-        'dist-packages',
-        'node_modules',
-        'site-packages',
-        'third_party',
-        'vendor',
-        'venv',
-    }
-)
-"""Caches, virtual environments and third-party packages."""
-
 KEY_FILE_NAMES = frozenset({'credentials', 'id_dsa', 'id_ecdsa', 'id_ed25519', 'id_rsa', 'service-account.json'})
 KEY_FILE_SUFFIXES = ('.jks', '.kdbx', '.key', '.keystore', '.p12', '.pem', '.pfx', '.ppk')
 """Files that hold secrets."""
-
-TOOLS_MODULE = 'tools.py'
-"""The file beside `SKILL.md` that holds typed tools."""
 
 PLACEHOLDER = re.compile(r'\$\{(?:CLAUDE_)?SKILL_DIR\}|\{baseDir\}')
 """Placeholders for the skill's folder in its instructions."""
@@ -57,69 +36,116 @@ PLACEHOLDER = re.compile(r'\$\{(?:CLAUDE_)?SKILL_DIR\}|\{baseDir\}')
 NEVER: FileStamp = (0, 0, 0, 0)
 """A stamp no file has: whatever carries it is read again at the next look."""
 
+HEAD_BYTES = 8
+"""How many bytes of each file are kept for telling programs."""
+
 _CLOCK_TICK_NS = 20_000_000
-
-
-class SkillFile(SkillResource):
-    """A file in a skill's folder, read on demand."""
-
-    def __init__(self, name: str, folder: SkillFolder) -> None:
-        super().__init__(name, uri=os.path.join(folder.path, name))
-        self._folder = folder
-
-    async def read(self, ctx: RunContext[Any] | None, args: object = None) -> str | BinaryContent:
-        """The file's text, unchanged, or an image or PDF; never a file outside the skill's folder."""
-        return await anyio.to_thread.run_sync(self._folder.read, self.name)
 
 
 class FolderSkill(Skill[Any]):
     """A skill of which only the header was read; the rest is read on demand."""
 
-    __slots__ = ('_read_header', '_reader', 'listed')
+    __slots__ = ('_assigned', '_listing', '_read_header', '_reader', 'listed')
 
-    path: str
-
-    def __init__(self, reader: SkillReader, path: str, header: SkillHeader, headings: str) -> None:
-        # Does not call `Skill.__init__`, which would check each of thousands of headers a second time.
-        self.header = header
-        self.path = path
-        self.source = reader.settings.source
-        self.model_settings = self.pinned = self._given_uri = self._tools = None
-        self._content = ''
-        self._headings = headings
-        self._files = SkillFiles  # not listed yet
-        self._late = False
-        self._reader = reader
-        self._read_header: SkillHeader | None = None
+    def __init__(self, *args: Any, **fields: Any) -> None:
+        """Make a skill of which everything is known, as `dataclasses.replace` does. A scan calls `found`."""
+        super().__init__(*args, **fields)
+        self._reader: SkillReader | None = None
+        self._read_header: SkillHeader | None = self.header
+        self._assigned: dict[str, Any] | None = None
+        self._listing: Listing | None = None
         self.listed: tuple[tuple[str, FileStamp], ...] = ()
         """What the list of its files depends on: the folders below its own, and the files that may be scripts."""
 
-    @property
-    def content(self) -> str:
+    @classmethod
+    def found(cls, reader: SkillReader, path: str, header: SkillHeader, headings: str) -> FolderSkill:
+        """Make the skill of a folder; its file and the list of its files are read when they are needed."""
+        # Does not call `__init__`, which would check each of thousands of headers a second time.
+        skill = cls.__new__(cls)
+        skill._remember(reader, path, header, headings)  # noqa: SLF001 - its own
+        return skill
+
+    def _remember(self, reader: SkillReader, path: str, header: SkillHeader, headings: str) -> None:
+        self.header = header
+        self.path = path
+        self.source = reader.settings.source
+        self.model_settings = self.pinned = self.own_uri = self._tools = self._toolsets = None
+        self._content = ''
+        self._headings = headings
+        self._file_list = SkillFiles
+        self.known_files = None
+        self.late = False
+        self._reader = reader
+        self._read_header = self._assigned = self._listing = None
+        self.listed = ()
+
+    def _assign(self, name: str, value: Any) -> None:
+        super()._assign(name, value)
+        if name in SkillHeader._fields:
+            self._assigned = {**(self._assigned or {}), name: value}
+        elif name == 'content':
+            self._read_header = self._read_header or self.header
+
+    def _get_content(self) -> str:
         """The instructions, read on first use. The header stays as it was when the directory was scanned."""
-        if self._read_header is None:
+        if self._reader is not None and self._read_header is None:
             self.check_unchanged()
-            header, instructions = self._reader.read(self.path)
+            header, instructions = self._reader.read(self._path)
             # If another thread was faster, keep what it has given out already.
             if self._read_header is None:
                 self._content = instructions
-                self._read_header = (header or self.header)._replace(name=self.name)
-        return super().content
+                self._read_header = header or self.header
+        return super()._get_content()
 
     def read(self) -> tuple[SkillHeader, str]:
         """The header and the instructions of one version of the file, which may be newer than the scan."""
         content = self.content
-        assert self._read_header is not None
-        return self._read_header, content
+        header = self._read_header or self.header
+        return header._replace(name=self.name, **(self._assigned or {})), content
 
-    def _list_files(self, files: Callable[[], SkillFiles]) -> SkillFiles:
-        listed, self.listed = self._reader.list_files(self.path, self.name)
-        return listed
+    def look(self) -> None:
+        """List its files. Which of them are programs is found out when they are used, since it takes reading them."""
+        if self.known_files is None and self._listing is None:
+            assert self._reader is not None
+            listing = self._reader.list_folder(self._path)
+            self._listing, self.listed = listing, listing.seen()
+        if self.tool_specs or (self._listing and self._listing.has_tools_module):
+            _ = self.files  # its tools are made of them
+
+    @property
+    def may_read(self) -> bool:
+        """Whether it has any files; true if they are not listed yet."""
+        listing = self._listing
+        return super().may_read if listing is None or self.known_files else bool(listing.files)
+
+    @property
+    def may_run(self) -> bool:
+        """Whether it has files that can be run, programs or not; true if they are not listed yet."""
+        listing = self._listing
+        return super().may_run if listing is None or self.known_files else any(file.can_run for file in listing.files)
+
+    @property
+    def file_problems(self) -> tuple[SkillProblem, ...]:
+        """What was found while its files were listed."""
+        listing = self._listing
+        return super().file_problems if listing is None or self.known_files else tuple(listing.problems)
+
+    def _get_files(self) -> SkillFiles:
+        if self.known_files is None:
+            assert self._reader is not None
+            listing = self._listing or self._reader.list_folder(self._path)
+            self.known_files = self._reader.judge(listing, self.name)
+            self._listing, self.listed = listing, listing.seen()
+        return self.known_files
+
+    @property
+    def _path(self) -> str:
+        return cast(str, self.path)
 
     @property
     def root(self) -> str:
         """The folder from which the skill's own is reached without following links."""
-        return self._reader.root
+        return self._path if self._reader is None else self._reader.root
 
     def lists_are_current(self) -> bool:
         """Whether the list of its files, if it was made, is up to date. `OSError` if something in it is gone."""
@@ -144,29 +170,25 @@ class SkillReader:
         head = parse_head(data, path=path, folder_name=name, validate=self.settings.validate, complete=True)
         return head.header, PLACEHOLDER.sub(lambda _: path, decode_body(data, head.body_start or 0))
 
-    def list_files(self, path: str, name: str) -> tuple[SkillFiles, tuple[tuple[str, FileStamp], ...]]:
-        """List the resources and scripts of the skill in a folder; each file is one or the other.
+    def list_folder(self, path: str) -> Listing:
+        """List the files of the skill in a folder that its directory offers."""
+        settings = self.settings
+        listing = Listing(SkillFolder(self.root, path), settings.limits)
+        if settings.offers is not None:
+            listing.files = [file for file in listing.files if settings.offers.fit(file.name)]
+        listing.problems = labelled(listing.problems, settings.label)
+        return listing
 
-        Also returns what the list depends on: the folders below, and the files that may be scripts.
-        """
-        started = time.time_ns()
-        folder, skill_dir, settings = SkillFolder(self.root, path), Path(path), self.settings
-        listing = Listing(folder, settings.limits)
-        executor = settings.executor or local_executor()
-        files = SkillFiles(problems=tuple(listing.problems), executor=executor)
-        for file, executable in sorted(listing.files):
-            uri = os.path.join(path, file)
-            if file == TOOLS_MODULE and _has_tools(folder):
-                files.tools_module = ImportedCode(file, uri=uri, skill_name=name, skill_dir=skill_dir)
-            elif _is_script(file, executable):
-                script = SkillScript(file, uri=uri, skill_name=name, skill_dir=skill_dir, executor=executor)
-                script.root = self.root
-                files.scripts.append(script)
-            else:
-                files.resources.append(SkillFile(file, folder))
-        seen = (*listing.folders[1:], *listing.possible_scripts)
-        tick = settings.limits.coarse_tick_ns
-        return files, tuple((path, settled(status, started, tick)) for path, status in seen)
+    def judge(self, listing: Listing, name: str) -> SkillFiles:
+        """Tell the programs of a skill from what is to be read."""
+        from .programs import judge_files  # not needed before files are used
+
+        return judge_files(listing, name, self.settings.executor or local_executor(), self.root)
+
+
+def labelled(problems: Iterable[SkillProblem], label: str | None) -> list[SkillProblem]:
+    """The problems with the label of their directory, if it has one."""
+    return [problem if label is None else replace(problem, source=label) for problem in problems]
 
 
 class ScannedFolder:
@@ -214,9 +236,17 @@ class ScannedFolder:
             return False
 
 
-def _has_tools(folder: SkillFolder) -> bool:
-    """Whether `tools.py` brings typed tools. One that never mentions pydantic_ai is a script like any other."""
-    return b'pydantic_ai' in folder.read_bytes(TOOLS_MODULE)
+class ListedFile(NamedTuple):
+    """A file in a skill's folder."""
+
+    name: str
+    """Its path below the folder."""
+
+    head: bytes
+    """Its first bytes, which tell what kind of program it is."""
+
+    can_run: bool
+    """Whether it can be started, by its name, its first bytes or its rights."""
 
 
 class Listing:
@@ -225,13 +255,14 @@ class Listing:
     def __init__(self, folder: SkillFolder, limits: ScanLimits) -> None:
         self.folder = folder
         self.limits = limits
-        self.files: list[tuple[str, bool]] = []
-        """The path of each file below the folder, and whether it is executable."""
+        self.files: list[ListedFile] = []
+        """The files below the folder that can be offered."""
         self.folders: list[tuple[str, os.stat_result]] = []
         self.possible_scripts: list[tuple[str, os.stat_result]] = []
         self.problems: list[SkillProblem] = []
         self._entries_left = limits.entries
         self._was_cut = False
+        self._started = time.time_ns()
         pending: deque[tuple[str, ...]] = deque([()])
         while pending and not self._was_cut:
             steps = pending.popleft()
@@ -248,6 +279,13 @@ class Listing:
 
     def _leave_out(self, code: str, name: str, message: str) -> None:
         self.problems.append(problem(code, os.path.join(self.folder.path, name), message))
+
+    def read_head(self, name: str, count: int) -> bytes:
+        """The first bytes of a file in the folder; none if it is gone."""
+        *steps, last = name.split('/')
+        with suppress(OSError), self.folder.open(*steps) as opened:
+            return opened.head(last, count)[1]
+        return b''
 
     def _list_folder(self, opened: OpenFolder, steps: tuple[str, ...]) -> list[tuple[str, ...]]:
         """Add the files of one folder; return the folders in it."""
@@ -292,18 +330,23 @@ class Listing:
             return
         if _may_be_script(name):
             self.possible_scripts.append((f'{opened.path}{os.sep}{entry_name}', status))
-        executable = status.st_mode & 0o111 != 0 or head.startswith(b'#!')
+        executable = status.st_mode & 0o111 != 0
         if not stat.S_ISREG(status.st_mode):
             self._leave_out('file-special', name, 'Only regular files are offered.')
         elif status.st_size > self.limits.resource_bytes:
             self._leave_out('file-too-large', name, f'Files over {self.limits.resource_bytes:,} bytes are not offered.')
         elif executable or b'\0' not in head or media_type(name):
-            self.files.append((name, executable))
+            self.files.append(ListedFile(name, head[:HEAD_BYTES], _can_run(name, head, executable=executable)))
 
+    @property
+    def has_tools_module(self) -> bool:
+        """Whether one of the files may hold typed tools."""
+        return any(file.name == TOOLS_MODULE for file in self.files)
 
-def is_skipped_folder(name: str) -> bool:
-    """Whether folders of this name are never looked into."""
-    return name.startswith('.') or name.lower() in SKIPPED_FOLDERS
+    def seen(self) -> tuple[tuple[str, FileStamp], ...]:
+        """What the list depends on: the folders below the skill's own, and the files that may be scripts."""
+        seen, tick = (*self.folders[1:], *self.possible_scripts), self.limits.coarse_tick_ns
+        return tuple((path, settled(status, self._started, tick)) for path, status in seen)
 
 
 def is_private_file(name: str) -> bool:
@@ -333,13 +376,24 @@ def _can_be_shown(name: str) -> bool:
     return name.isprintable() and name == ' '.join(name.split()) and not HIDDEN.search(name)
 
 
-def _is_script(name: str, executable: bool) -> bool:
-    """Whether a file is run rather than read: it can be, and is where skills keep their scripts."""
-    from pydantic_ai_skills.execution.interpreters import SCRIPT_SUFFIXES  # not needed before files are listed
-
-    return _may_be_script(name) and (executable or PurePosixPath(name).suffix.lower() in SCRIPT_SUFFIXES)
-
-
 def _may_be_script(name: str) -> bool:
-    """Whether a file is where skills keep their scripts: beside `SKILL.md` or in `scripts/`."""
-    return '/' not in name or name.startswith('scripts/')
+    """Whether what a file is offered for depends on its text and its rights."""
+    is_at_home = '/' not in name or name.startswith('scripts/')
+    return is_at_home or _has_script_suffix(name) or '.' not in name.rpartition('/')[2]
+
+
+def _can_run(name: str, head: bytes, *, executable: bool) -> bool:
+    """Whether a file can be started. The right to execute alone says little: many archives give it to every file."""
+    from pydantic_ai_skills.execution.interpreters import PROGRAM_MAGIC  # not needed before files are listed
+
+    if _has_script_suffix(name) or head.startswith(b'#!'):
+        return True
+    return executable and (head.startswith(PROGRAM_MAGIC) or '.' not in name.rpartition('/')[2].lstrip('.'))
+
+
+def _has_script_suffix(name: str) -> bool:
+    """Whether the suffix of a file says that it can be run, unless it only declares types."""
+    from pydantic_ai_skills.execution.interpreters import SCRIPT_SUFFIXES
+
+    lower = name.lower()
+    return os.path.splitext(lower)[1] in SCRIPT_SUFFIXES and not lower.endswith(('.d.ts', '.d.mts'))

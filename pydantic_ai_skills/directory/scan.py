@@ -42,6 +42,14 @@ BATCH = 32
 NESTED_FOLDER = 'skills'
 """The only folder of a skill that may hold other skills."""
 
+TOOL_FOLDERS = frozenset(
+    {
+        *('.git', '.hg', '.svn', '.jj', '.venv', '.tox', '.nox', '.cache', '.mypy_cache', '.pytest_cache'),
+        *('.ruff_cache', '.ipynb_checkpoints', '.next', '.nuxt', '.terraform', '.gradle', '.yarn', '.idea'),
+    }
+)
+"""Hidden folders in which tools keep what is theirs; skills are never looked for in them."""
+
 HALF_WRITTEN = frozenset({'empty-file', 'not-utf8', 'unclosed-frontmatter'})
 """Problems of a file that is only partly written, or a mix of two versions."""
 
@@ -226,7 +234,7 @@ class Scan:
         if (self._reader.root, self._reader.file_name) != (root, file_name):
             self._reader = SkillReader(root, file_name, self.settings)
         headings = '' if self.settings.whole_files else find_headings(data, head.body_start or 0)
-        return FolderSkill(self._reader, folder, head.header, headings)
+        return FolderSkill.found(self._reader, folder, head.header, headings)
 
     def _cannot_open(self, path: str, depth: int, error: OSError) -> None:
         if error.errno in _EXHAUSTED:
@@ -267,7 +275,7 @@ class Scan:
             scanned.file = f'{scanned.path}{os.sep}{names["skill.md"]}'
         if 'pyvenv.cfg' in names:
             return
-        entries = [entry for entry in entries if _may_hold_skills(entry.name)]
+        entries = [entry for entry in entries if may_hold_skills(entry.name, hidden=self.limits.hidden_folders)]
         scanned.inner = tuple(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
         self._note_links(scanned, [entry.name for entry in entries if entry.is_symlink()])
 
@@ -349,8 +357,11 @@ class Scan:
                 self._doubt(scanned)
 
 
-def _may_hold_skills(name: str) -> bool:
-    return name in DOT_FOLDERS or not (is_skipped_folder(name) or name.lower() == 'skill.md')
+def may_hold_skills(name: str, *, hidden: bool) -> bool:
+    """Whether skills are looked for in folders of this name; `hidden` is whether in hidden ones too."""
+    if name.startswith('.'):
+        return name in DOT_FOLDERS or (hidden and name.lower() not in TOOL_FOLDERS)
+    return not is_skipped_folder(name) and name.lower() != 'skill.md'
 
 
 def _has_fresh_parent(path: str) -> bool:

@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     from pydantic_ai_skills.execution.base import SkillScriptExecutor
     from pydantic_ai_skills.types.provenance import SkillProvenance
 
+    from .patterns import FilePatterns
+
 SKILL_FILE = 'SKILL.md'
+
+TOOLS_MODULE = 'tools.py'
+"""The file beside `SKILL.md` that holds typed tools."""
 
 MAX_SKILL_BYTES = 1024 * 1024
 """A larger `SKILL.md` is left out."""
@@ -27,6 +32,9 @@ class ScanLimits(NamedTuple):
 
     scan_depth: int = 32
     """How deep skills are looked for if `max_depth` is `None`."""
+
+    hidden_folders: bool = False
+    """Whether skills are looked for in every hidden folder, as in `skills/.curated`, not only in the standard ones."""
 
     files: int = MAX_FILES
     """How many files of one skill are offered."""
@@ -79,6 +87,12 @@ class ScanSettings(NamedTuple):
 
     limits: ScanLimits = ScanLimits()
     """How far the scan goes."""
+
+    label: str | None = None
+    """What the developer calls the directory."""
+
+    offers: FilePatterns | None = None
+    """Which files of the skills are offered; all if not given."""
 
     whole_files: bool = False
     """Whether to read each `SKILL.md` to its end and check all of its text, as validation does."""

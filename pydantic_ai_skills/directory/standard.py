@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from pydantic_ai_skills.filesystem.locks import ThreadLock
 from pydantic_ai_skills.filesystem.user_dirs import expand_home, user_skills_folder
 from pydantic_ai_skills.problems import SkillProblem, problem
 
@@ -37,7 +37,7 @@ class ProjectTrust:
         """The root of its git repository, or its folder if it is in none."""
         self._trust = trust
         self._answer: bool | None = None
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
 
     def is_trusted(self) -> bool:
         """Whether its skills may be used."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from pydantic_ai_skills.filesystem.atomic import replace_file
 from pydantic_ai_skills.filesystem.user_dirs import expand_home
 from pydantic_ai_skills.parsing.fixes import mend
-from pydantic_ai_skills.problems import SkillProblem
+from pydantic_ai_skills.problems import SkillProblem, problem
+from pydantic_ai_skills.types.skill import Skill
 
 from .scan import scan_directory
 from .settings import SKILL_FILE, ScanSettings
@@ -34,7 +36,10 @@ class ValidationReport:
 
 
 def validate_skills(
-    *paths: str | Path, max_depth: int | None = 3, progress: Callable[[int, int], None] | None = None
+    *paths: str | Path,
+    max_depth: int | None = 3,
+    needs: bool = False,
+    progress: Callable[[int, int], None] | None = None,
 ) -> ValidationReport:
     """Check skills against every rule: frontmatter, instructions and files.
 
@@ -49,12 +54,13 @@ def validate_skills(
     Args:
         *paths: Directories of skills, skills, or files in skills; `./skills` when none is given.
         max_depth: How deep below a directory to look for skills; `None` for no limit.
+        needs: Whether to also report packages, programs and keys that skills need and this machine lacks.
         progress: Called before each skill with the number of skills checked and the number of all.
     """
     checked: set[str] = set()
     problems: dict[SkillProblem, None] = {}
     for folder in dict.fromkeys(_skill_folder(Path(path)) for path in paths or ('skills',)):
-        checked |= _check_directory(folder, max_depth, problems, progress)
+        checked |= _check_directory(folder, max_depth, problems, progress, needs=needs)
     return ValidationReport(skills=len(checked), problems=tuple(sorted(map(_placed, problems), key=_place)))
 
 
@@ -71,7 +77,7 @@ def fix_problems(problems: Iterable[SkillProblem], *, dry_run: bool = False) -> 
         The problems that were fixed.
     """
     fixed: list[SkillProblem] = []
-    for path, group in groupby(sorted(problems, key=_place), key=lambda problem: problem.path):
+    for path, group in groupby(sorted(problems, key=_place), key=lambda each: each.path):
         file, of_file = Path(path), list(group)
         if file.name.lower() != SKILL_FILE.lower() or file.is_symlink() or not file.is_file():
             continue
@@ -111,6 +117,8 @@ def _check_directory(
     max_depth: int | None,
     problems: dict[SkillProblem, None],
     progress: Callable[[int, int], None] | None,
+    *,
+    needs: bool,
 ) -> set[str]:
     """Check the skills of a directory, add to the problems, and return the folders of the skills that would load."""
     settings = ScanSettings(path=str(expand_home(path)), max_depth=max_depth, whole_files=True)
@@ -122,7 +130,26 @@ def _check_directory(
             progress(done, len(found.skills))
         if skill.path not in scan.ordinary:
             problems |= dict.fromkeys(skill.files.problems)
+        if needs:
+            problems |= dict.fromkeys(_lacks(skill))
     return {skill.path or '' for skill in found.skills}
+
+
+def _lacks(skill: Skill[Any]) -> Iterator[SkillProblem]:
+    """What a skill needs and this machine lacks."""
+    from pydantic_ai_skills.types.needs import skill_needs  # only on request
+
+    needs = skill_needs(skill)
+    for code, what, wanted in (
+        ('dependency-missing', 'Python package', needs.python),
+        ('dependency-missing', 'npm package', needs.npm),
+        ('program-missing', 'program', needs.programs),
+        ('key-missing', 'environment variable', needs.keys),
+    ):
+        for need in wanted:
+            if need.is_lacking:
+                path = os.path.join(skill.path or '', need.files[0])
+                yield problem(code, path, f'The {what} {need.name!r} that it needs is not there.')
 
 
 def _placed(problem: SkillProblem) -> SkillProblem:

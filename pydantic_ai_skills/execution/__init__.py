@@ -14,12 +14,13 @@ from .base import (
     SkillScriptTimeoutError,
 )
 from .gate import ScriptCall, ScriptDecision, ScriptPolicy, describe_call
-from .work_dir import ScriptFile
+from .work_files import ScriptFile
 
 if TYPE_CHECKING:
     from .bubblewrap.executor import BubblewrapSkillScriptExecutor
     from .limits import ScriptLimits
     from .local import LocalSkillScriptExecutor
+    from .packages import UvEnvironments
     from .path_policy import PathPolicy
     from .workspace import WorkspaceSkillScriptExecutor
 
@@ -37,6 +38,7 @@ __all__ = (
     'SkillScriptExecutor',
     'SkillScriptStoppedError',
     'SkillScriptTimeoutError',
+    'UvEnvironments',
     'WorkspaceSkillScriptExecutor',
     'describe_call',
 )
@@ -47,6 +49,7 @@ __getattr__ = import_lazily(
         '.bubblewrap': ('BubblewrapSkillScriptExecutor',),
         '.limits': ('ScriptLimits',),
         '.local': ('LocalSkillScriptExecutor',),
+        '.packages': ('UvEnvironments',),
         '.path_policy': ('PathPolicy',),
         '.workspace': ('WorkspaceSkillScriptExecutor',),
     },

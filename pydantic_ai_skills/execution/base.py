@@ -16,8 +16,9 @@ from anyio import to_thread
 
 from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError
 
-from .script_file import refuse_links
-from .work_dir import MAX_READ_BYTES, ScriptFile, read_work_file
+from .interpreters import refuse_links
+from .missing import MissingNeed
+from .work_files import MAX_READ_BYTES, ScriptFile, read_work_file
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.types.script import SkillScript
@@ -46,11 +47,21 @@ class ScriptResult:
     """Whether the script was stopped because its time was up."""
 
     files: tuple[ScriptFile, ...] = ()
-    """The files the script left in its work folder, at most 200 of them."""
+    """The files in the work folder that the script added or changed, at most 200 of them."""
+
+    left: tuple[str, ...] = ()
+    """The commands of processes that it left running, which were stopped with it, where they are known: on Linux,
+    outside of a sandbox. At most 10 of them."""
 
     work_dir: Path | None = None
-    """The work folder, if it holds files. It is removed after many newer runs with files, and when this process ends,
-    unless the executor has a `work_root`."""
+    """The work folder of the conversation, if the script added or changed files and it is on this machine.
+
+    A script that is run without a toolset has a folder of its own, which is removed after many newer runs with files
+    and when this process ends.
+    """
+
+    missing: MissingNeed | None = None
+    """What the script failed for lack of, if its output tells: a package, a program or a key."""
 
     def __str__(self) -> str:
         parts = [self.stdout.rstrip('\n')] if self.stdout.rstrip('\n') else []
@@ -58,20 +69,29 @@ class ScriptResult:
             parts.append(f'stderr:\n{self.stderr.rstrip()}')
         if self.files:
             parts += ['files:', *(f'{file.name} ({file.size:,} bytes)' for file in self.files)]
+        if self.left:
+            parts.append(self.tell_left())
         if self.timed_out:
             parts.append(f'stopped after {self.duration:.1f} s')
         elif self.exit_code:
             parts.append(f'exit code: {describe_exit(self.exit_code)}')
         return '\n'.join(parts) or '(no output)'
 
+    def tell_left(self) -> str:
+        """A sentence about the processes that it left running."""
+        named = ', '.join(self.left)
+        if len(self.left) == 1:
+            return f'It left 1 process ({named}), which was stopped.'
+        return f'It left {len(self.left)} processes ({named}), which were stopped.'
+
     def read_file(self, name: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
-        """Read a file the script left in its work folder.
+        """Read a file in the work folder, without following links.
 
         Raises:
             SkillResourceLoadError: There is no such file, or it is longer than `max_bytes`.
         """
         if self.work_dir is None:
-            raise SkillResourceLoadError(f'The run left no file {name!r}.')
+            raise SkillResourceLoadError(f'There is no file {name!r} in the work folder.')
         return read_work_file(self.work_dir, name, max_bytes=max_bytes)
 
 
@@ -133,6 +153,8 @@ class CallableSkillScriptExecutor:
     """
 
     def __init__(self, func: Callable[..., Any]) -> None:
+        if not callable(func):
+            raise TypeError(f'CallableSkillScriptExecutor takes a function, not {func!r}.')
         self._func = func
         parameters = inspect.signature(func).parameters
         self._takes_ctx = 'ctx' in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
@@ -145,6 +167,21 @@ class CallableSkillScriptExecutor:
         call = partial(self._func, script=script, args=args, **({'ctx': ctx} if self._takes_ctx else {}))
         result = call() if self._is_async else await to_thread.run_sync(call, abandon_on_cancel=True)
         return await result if inspect.isawaitable(result) else result
+
+
+def as_executor(given: object) -> SkillScriptExecutor | None:
+    """The executor that a developer passed; a plain function becomes a `CallableSkillScriptExecutor`.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    is_class = isinstance(given, type)
+    if given is None or (isinstance(given, SkillScriptExecutor) and not is_class):
+        return given
+    if callable(given) and not is_class:
+        return CallableSkillScriptExecutor(given)
+    way_out = f'Call it: {given.__name__}().' if is_class else 'Such as BubblewrapSkillScriptExecutor().'
+    raise TypeError(f'script_executor takes an executor or a function, not {given!r}. {way_out}')
 
 
 def is_sandbox(executor: object) -> bool:

@@ -18,7 +18,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import TextIO
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
@@ -44,18 +43,19 @@ class ControlGroup:
     def __init__(self, parents: Mapping[str, Path], limits: Mapping[str, int]) -> None:
         name = f'{PREFIX}{os.getpid()}-{next(_numbers)}'
         self._folders = {limit: parents[limit] / name for limit in limits}
+        self._distinct = list(dict.fromkeys(self._folders.values()))
         self.prefix: tuple[str, ...] = ()
         """Words to put before a command, so that it joins the group."""
         try:
-            for folder in self._distinct():
+            for folder in self._distinct:
                 folder.mkdir()
             for limit, value in limits.items():
                 self._limit(limit, value)
         except OSError as error:
             self.close()
             raise SkillScriptExecutionError(f'No control group could be made for a script: {error}.') from error
-        self._threads_join = [folder for folder in self._distinct() if (folder / 'tasks').exists()]  # in version 1 only
-        for folder in self._distinct():
+        self._threads_join = [folder for folder in self._distinct if (folder / 'tasks').exists()]  # in version 1 only
+        for folder in self._distinct:
             if folder not in self._threads_join:
                 self.prefix += '/bin/sh', '-c', 'echo 0 >"$0" && exec "$@"', str(folder / 'cgroup.procs')
 
@@ -64,11 +64,14 @@ class ControlGroup:
         """What the current thread starts in this context is born in the group, if threads can join it."""
         with ExitStack() as opened:
             # All are opened first, so that a thread that has joined can leave even if no more files can be opened.
-            ways = [(_open(opened, folder), _open(opened, folder.parent)) for folder in self._threads_join]
+            ways = [
+                (_open(opened, f'{folder}/tasks'), _open(opened, f'{folder.parent}/tasks'))
+                for folder in self._threads_join
+            ]
             with ExitStack() as leaving:
                 for way_in, way_out in ways:
-                    leaving.callback(_join, way_out)
-                    _join(way_in)
+                    leaving.callback(os.write, way_out, b'0')
+                    os.write(way_in, b'0')
                 yield
 
     def kill(self) -> None:
@@ -76,49 +79,57 @@ class ControlGroup:
         deadline = time.monotonic() + EMPTY_SECONDS
         with suppress(OSError, KeyError):
             self._limit('processes', 0)  # no new processes while others are being killed
-        while (pids := self._pids()) and time.monotonic() < deadline:
+        while (pids := self.pids()) and time.monotonic() < deadline:
             for pid in pids:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.001)
 
     def close(self) -> None:
-        """Kill what is left, and remove the group."""
-        self.kill()
-        for folder in self._distinct():
-            with suppress(OSError):  # something in it cannot be killed; a later process removes the group
-                folder.rmdir()
+        """Remove the group, and kill what is left in it."""
+        if not self._remove():
+            self.kill()
+            self._remove()  # or else something in it cannot be killed, and a later process removes the group
 
     def ran_out_of_memory(self) -> bool:
         """Whether the kernel has killed a process because the group had no memory left."""
         folder = self._folders.get('memory')
-        for name in ('memory.events', 'memory.oom_control') if folder else ():  # in version 2 and in version 1
-            with suppress(OSError):
-                words = Path(folder or '', name).read_text().split()
-                return int(dict(zip(words[::2], words[1::2], strict=False)).get('oom_kill', 0)) > 0
+        file = 'memory.oom_control' if folder in self._threads_join else 'memory.events'
+        with suppress(OSError):
+            words = [] if folder is None else _read(f'{folder}/{file}').split()
+            return int(dict(zip(words[::2], words[1::2], strict=False)).get(b'oom_kill', 0)) > 0
         return False
 
-    def _distinct(self) -> list[Path]:
-        return list(dict.fromkeys(self._folders.values()))
+    def _remove(self) -> bool:
+        """Remove the group, which the kernel allows only if no process is in it. Returns whether it is gone."""
+        for folder in self._distinct:
+            try:
+                os.rmdir(folder)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return False
+        return True
 
     def _limit(self, limit: str, value: int) -> None:
         folder = self._folders[limit]
         if limit == 'processes':
-            _write(folder / 'pids.max', value)
-        elif (folder / 'memory.limit_in_bytes').exists():
-            _write(folder / 'memory.limit_in_bytes', value)
+            _write(f'{folder}/pids.max', value)
+            return
+        try:
+            _write(f'{folder}/memory.limit_in_bytes', value)
             with suppress(FileNotFoundError):  # swapping is not counted everywhere
-                _write(folder / 'memory.memsw.limit_in_bytes', value)
-        else:
-            _write(folder / 'memory.max', value)
+                _write(f'{folder}/memory.memsw.limit_in_bytes', value)
+        except FileNotFoundError:
+            _write(f'{folder}/memory.max', value)
             with suppress(FileNotFoundError):
-                _write(folder / 'memory.swap.max', 0)
+                _write(f'{folder}/memory.swap.max', 0)
 
-    def _pids(self) -> set[int]:
+    def pids(self) -> set[int]:
         found: set[int] = set()
-        for folder in self._distinct():
+        for folder in self._distinct:
             with suppress(OSError):
-                found.update(map(int, (folder / 'cgroup.procs').read_text().split()))
+                found.update(map(int, _read(f'{folder}/cgroup.procs').split()))
         # Never this process, should a thread not have left; nor one outside our namespace, which reads as 0.
         return found - {0, os.getpid()}
 
@@ -198,20 +209,21 @@ def _folders(groups: Sequence[Sequence[str]], mounts: Sequence[Sequence[str]], k
     yield from (Path(place, os.path.relpath(group, root)) for _, _, group in groups for root, place in places)
 
 
-def _write(file: Path, value: int) -> None:
+def _write(file: str, value: int) -> None:
     # Opened without creating it: a file that is missing is a feature that the kernel does not offer.
-    with open(file, 'r+') as opened:
-        opened.write(str(value))
+    with ExitStack() as opened:
+        os.write(_open(opened, file), str(value).encode())
 
 
-def _open(stack: ExitStack, folder: Path) -> TextIO:
-    return stack.enter_context(open(folder / 'tasks', 'r+'))
+def _read(file: str) -> bytes:
+    with open(file, 'rb', buffering=0) as opened:
+        return opened.read()
 
 
-def _join(tasks: TextIO) -> None:
-    """Move the current thread into a group."""
-    tasks.write('0')
-    tasks.flush()
+def _open(stack: ExitStack, file: str) -> int:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
+    stack.callback(os.close, descriptor)
+    return descriptor
 
 
 def _sweep(parent: Path) -> None:

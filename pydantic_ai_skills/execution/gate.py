@@ -13,6 +13,7 @@ import inspect
 import json
 import shlex
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from anyio import to_thread
@@ -64,7 +65,7 @@ class Gate(NamedTuple):
             return f'{_denial(script)} {_CLOSED}'
         if skill.is_trusted or script.function is not None:
             return None
-        if script.in_process:
+        if script.in_process or script.uri is None:  # a subclass that runs itself
             return refusal_in_process(script)
         if not is_sandbox(script.executor):
             return f'{_denial(script)} {_SANDBOX_ONLY}'
@@ -149,10 +150,10 @@ def describe_script(script: SkillScript, args: Any, executor: object = None) -> 
 
 def _describe_file(script: SkillScript, args: Any, executor: object) -> tuple[str, str | None, str]:
     """The command, the text for standard input and a digest of the files."""
-    from .arguments import build_arguments  # only needed where a person is asked
+    from .arguments import ArgumentVector, script_arguments  # only needed where a person is asked
     from .snapshot import script_digest
 
-    arguments = build_arguments(args)
+    arguments = ArgumentVector() if script.in_process else script_arguments(script, args)
     command_line = getattr(executor, 'command_line', None)
     command = command_line(script, args) if command_line else [script.name, *arguments.argv]
     if script.in_process:
@@ -163,13 +164,18 @@ def _describe_file(script: SkillScript, args: Any, executor: object) -> tuple[st
 
 def _describe_function(script: SkillScript, args: Any, executor: object) -> tuple[str, None, str]:
     """The call and a digest of the source, so that an approval does not outlive the version it was given for."""
-    function, source = script.function, script.source_text or ''
-    try:
-        source = inspect.getsource(inspect.unwrap(function)) if function else source
-    except (OSError, TypeError):
-        source = repr(getattr(getattr(function, '__code__', None), 'co_code', ''))
-    command = f'{script.name}({"" if args is None else _canonical(args)})'
-    return command, None, hashlib.sha256(source.encode()).hexdigest()
+    source = _source(inspect.unwrap(script.function)) if script.function else script.source_text or ''
+    return script.describe(args), None, hashlib.sha256(source.encode()).hexdigest()
+
+
+def _source(function: Callable[..., Any]) -> str:
+    """The source of a function; its code where that is not known."""
+    code: Any = getattr(function, '__code__', None)
+    # For what `exec` made, Python 3.13 finds the text of `python -c`.
+    if getattr(code, 'co_filename', '') != '<string>':
+        with suppress(OSError, TypeError):
+            return inspect.getsource(function)
+    return repr(getattr(code, 'co_code', ''))
 
 
 def _canonical(value: Any) -> str:

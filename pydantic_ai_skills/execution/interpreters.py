@@ -1,6 +1,11 @@
-"""Finds the program that runs a script: by its shebang, else its suffix, else the script itself if it is executable.
+"""Opens the file of a script and finds the program that runs it.
 
-A Python script that declares dependencies in its head (PEP 723) is run by uv, which installs them.
+A script was a file of its skill when it was listed. Since then, whoever can write into the folder may have put a link
+to any program in its place, or in place of a folder on the way to it. So it is opened again right before it is started,
+step by step and without following links.
+
+The program is that of its shebang, else of its suffix, else the script itself if it is executable. A Python script that
+declares dependencies in its head (PEP 723) is run by uv, which installs them.
 """
 
 from __future__ import annotations
@@ -9,14 +14,18 @@ import os
 import re
 import shlex
 import shutil
+import stat
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from pydantic_ai_skills.exceptions import SkillScriptExecutionError
+from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError
+from pydantic_ai_skills.filesystem.safe_open import SkillFolder, reason, split_path
 
-from .script_file import ScriptHead
+if TYPE_CHECKING:
+    from pydantic_ai_skills.types.script import SkillScript
 
 _JAVASCRIPT = (('node',), ('bun',))
 _TYPESCRIPT = (('tsx',), ('bun',), ('deno', 'run', '--allow-all'), ('node', '--experimental-strip-types'))
@@ -45,15 +54,77 @@ INTERPRETERS: dict[str, tuple[tuple[str, ...], ...]] = {
 SCRIPT_SUFFIXES = frozenset(INTERPRETERS)
 """Suffixes (lower case) of files that are scripts whether or not they are executable."""
 
+MAX_HEAD_BYTES = 64 * 1024
+"""How much of a script is read. Inline dependencies of a Python script have to be in it."""
+
 MAX_SHEBANG_BYTES = 256
 """How much of the first line is read, as much as the kernel reads."""
 
+MAX_METADATA_LINE = 1_000
+"""How long a line of inline metadata may be: `tomllib` needs time with the square of the parts of a dotted key."""
+
 _PYTHON = re.compile(r'python(3(\.\d+)?)?')
-_PROGRAMS = (b'\x7fELF', b'\xcf\xfa\xed\xfe', b'\xca\xfe\xba\xbe')
+PROGRAM_MAGIC = (b'\x7fELF', b'\xcf\xfa\xed\xfe', b'\xca\xfe\xba\xbe')
 """The first bytes of files that the kernel itself can start, on Linux and macOS."""
 
 _KNOWN = {'uv', *(program for programs in INTERPRETERS.values() for program, *_ in programs)}
 _SYSTEM_FOLDERS = ('/usr/bin', '/bin', '/usr/local/bin')
+
+
+class ScriptHead(NamedTuple):
+    """What tells how to run a script."""
+
+    name: str
+    """The name of its file."""
+
+    head: bytes
+    """Its first bytes."""
+
+    executable: bool
+
+
+def local_file(script: SkillScript) -> Path:
+    """The file of a script."""
+    if script.path is None:
+        raise SkillScriptExecutionError(f'The script {script.name!r} is not a file on this machine.')
+    return script.path
+
+
+def read_script_head(script: SkillScript) -> ScriptHead:
+    """Open the file of a script and read its beginning.
+
+    Raises:
+        SkillScriptExecutionError: It is not a regular file, or a link is in its way.
+    """
+    path = local_file(script).absolute()
+    try:
+        status, head = _head(path, script)
+    except (OSError, SkillResourceLoadError) as error:
+        raise SkillScriptExecutionError(f'The script {path.name!r} cannot be read: {reason(error)}.') from error
+    if not stat.S_ISREG(status.st_mode):
+        raise SkillScriptExecutionError(f'The script {path.name!r} is not a regular file.')
+    return ScriptHead(path.name, head, os.access(path, os.X_OK))
+
+
+def refuse_links(script: SkillScript) -> None:
+    """Raise `SkillScriptExecutionError` if the file of a script, or a folder on the way to it, is a link by now.
+
+    A file that is not on this machine is none of its business.
+    """
+    with suppress(SkillResourceLoadError):
+        if script.path is not None and os.path.lexists(script.path):
+            read_script_head(script)
+
+
+def _head(path: Path, script: SkillScript) -> tuple[os.stat_result, bytes]:
+    skill_dir = script.skill_dir and script.skill_dir.absolute()
+    if skill_dir is None or skill_dir not in path.parents:  # named by the developer, or shared by skills
+        skill_dir, folder = path.parent, SkillFolder(str(path.parent))
+    else:
+        folder = SkillFolder(script.root or str(skill_dir.parent), str(skill_dir))
+    *parents, last = split_path(path.relative_to(skill_dir).as_posix())
+    with folder.open(*parents) as opened:
+        return opened.head(last, MAX_HEAD_BYTES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +144,16 @@ class Interpreter:
     """Packages that uv has to install first."""
 
 
-def interpreters_for(name: str, head: bytes, *, executable: bool) -> list[Interpreter]:
-    """The programs that can run a script with this name and beginning, best first; none if it is a program itself."""
+def has_script_suffix(name: str) -> bool:
+    """Whether the suffix of a file says that it can be run, unless it only declares types."""
+    return PurePosixPath(name).suffix.lower() in SCRIPT_SUFFIXES and not name.lower().endswith(('.d.ts', '.d.mts'))
+
+
+def interpreters_for(name: str, head: bytes, *, executable: bool, inline: bool = True) -> list[Interpreter]:
+    """The programs that can run a script with this name and beginning, best first; none if it is a program itself.
+
+    With `inline`, uv runs a Python script that declares its dependencies; otherwise Python does.
+    """
     suffix = PurePosixPath(name).suffix.lower()
     if shebang := _shebang(head):
         found = [_from_shebang(shebang, name)]
@@ -84,13 +163,15 @@ def interpreters_for(name: str, head: bytes, *, executable: bool) -> list[Interp
         return [Interpreter(program=program, arguments=tuple(rest)) for program, *rest in INTERPRETERS[suffix]]
     else:
         return _without_suffix(name, head, executable=executable)
-    if found[0].is_python and (dependencies := _inline_dependencies(head)):
+    if not inline and PurePosixPath(found[0].program).name == 'uv':
+        return [Interpreter(program='python3', is_python=True)]
+    if inline and found[0].is_python and (dependencies := _inline_dependencies(head)):
         return [Interpreter(program='uv', arguments=('run', '--quiet', '--script'), dependencies=dependencies)]
     return found
 
 
 def _without_suffix(name: str, head: bytes, *, executable: bool) -> list[Interpreter]:
-    if executable and head.startswith(_PROGRAMS):
+    if executable and head.startswith(PROGRAM_MAGIC):
         return []
     if executable and b'\0' not in head:
         return [Interpreter(program='sh')]  # as a shell does with a file that the kernel cannot start
@@ -107,14 +188,14 @@ def needs(interpreters: list[Interpreter]) -> str:
 
 
 def find_interpreter(
-    script: ScriptHead, *, python: str | None, search_path: str | None, anywhere: bool = True
+    script: ScriptHead, *, python: str | None, search_path: str | None, anywhere: bool = True, inline: bool = True
 ) -> list[str]:
     """The program on this machine, with its own arguments, to put before the script's path; empty if it is a program.
 
     Python scripts run on `python`, by default the one of this process. With `anywhere`, a script may name any program;
-    otherwise those of the system, and interpreters that are known here.
+    otherwise those of the system, and interpreters that are known here. `inline` is as for `interpreters_for`.
     """
-    candidates = interpreters_for(script.name, script.head, executable=script.executable)
+    candidates = interpreters_for(script.name, script.head, executable=script.executable, inline=inline)
     for candidate in candidates:
         if found := _installed(candidate, python=python, search_path=search_path, anywhere=anywhere):
             extra = ['--python', python] if candidate.dependencies and python else []
@@ -196,6 +277,8 @@ def _inline_dependencies(head: bytes) -> tuple[str, ...]:
     for line in lines:  # continues after the opening line
         if not line.startswith('#') or line.rstrip() == '# ///':
             break
+        if len(line) > MAX_METADATA_LINE:
+            return ()
         block.append(line.removeprefix('#').removeprefix(' '))
     try:
         dependencies = cast('list[Any] | None', tomllib.loads('\n'.join(block)).get('dependencies'))

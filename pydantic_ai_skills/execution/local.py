@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import os
-import threading
+import shutil
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
-
-import anyio
-from anyio import to_thread
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypedDict
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
-from .arguments import ArgumentVector, build_arguments
+from .arguments import ArgumentVector, script_arguments
 from .base import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
 from .cgroup import ControlGroup, control_groups, groups_in
+from .disk_use import WorkRoom, room_in, take_back
 from .environment import EnvValues, ScriptEnvironment, SkillEnv, inherited_variables
-from .interpreters import find_interpreter
-from .limits import (
-    ScriptLimits,
+from .interpreters import ScriptHead, find_interpreter, local_file, read_script_head
+from .launch import Launch, in_thread, launch_command, skill_folder, with_skill
+from .limits import ScriptLimits
+from .modules import start_words, with_folder_first
+from .packages import UvEnvironments, with_packages
+from .private_dirs import close_to_others
+from .process import Command, Process
+from .streaming import OnOutput
+from .watchdog import (
+    Watchdog,
     can_watch,
     group_limits,
     limits_prefix,
@@ -30,39 +37,15 @@ from .limits import (
     warn_of_unwatched,
     watched_limits,
 )
-from .process import TICK, Command, Process
-from .script_file import ScriptHead, local_file, read_script_head
-from .watchdog import Watchdog
-from .work_dir import keep_work_folder, make_work_folder, remove_work_folder
+from .work_dir import WorkDir, work_dir_for
+from .work_files import changed_files, stamps_of
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.types.script import SkillScript
 
 
-@dataclass(frozen=True, kw_only=True)
-class Launch:
-    """A script that is about to be started, with absolute paths."""
-
-    script: SkillScript
-    path: Path
-
-    skill_dir: Path
-    """The folder of its skill, or its own folder if it has no skill."""
-
-    work_dir: Path
-    """The work folder of this run."""
-
-    interpreter: list[str]
-    """The program that runs it, with its own arguments."""
-
-    arguments: ArgumentVector
-    env: dict[str, str]
-
-    secrets: frozenset[str]
-    """Values in the environment that are masked in its output."""
-
-    group: ControlGroup | None
-    """The control group of this run."""
+StartIn: TypeAlias = Literal['work', 'script', 'skill']
+"""Where a script starts: in the work folder, in its own folder, or in its skill's folder."""
 
 
 class SubprocessOptions(TypedDict, total=False):
@@ -74,8 +57,9 @@ class SubprocessOptions(TypedDict, total=False):
     env: EnvValues | None
     pass_env: Sequence[str]
     skill_env: Mapping[str, SkillEnv] | None
-    work_root: str | Path | None
+    cwd: StartIn
     control_group: Path | Literal['auto'] | None
+    dependencies: Literal['uv'] | UvEnvironments | None
 
 
 class SubprocessSkillScriptExecutor(ABC):
@@ -89,10 +73,11 @@ class SubprocessSkillScriptExecutor(ABC):
         env: Environment variables for every script, or a function that makes them from the `RunContext`.
         pass_env: Names of variables to pass on from this process to every script.
         skill_env: The same for the scripts of single skills, such as `{'weather': ['WEATHER_API_KEY']}`.
-        work_root: Where the work folders of runs are made, and stay. By default they are temporary.
         control_group: The folder of the control group in which each run gets a group of its own. By default it is found
             where this process may make groups; `None` makes none.
-        cwd: Whether a script starts in its own folder or in its work folder.
+        dependencies: With `'uv'`, the Python packages that a skill needs are installed before its first script starts,
+            in an environment of its own in the user's cache. See [`UvEnvironments`][pydantic_ai_skills.UvEnvironments].
+        cwd: Whether a script starts in the work folder, in its own folder, or in its skill's folder.
     """
 
     sandboxed: ClassVar[bool] = False
@@ -107,9 +92,9 @@ class SubprocessSkillScriptExecutor(ABC):
         env: EnvValues | None = None,
         pass_env: Sequence[str] = (),
         skill_env: Mapping[str, SkillEnv] | None = None,
-        work_root: str | Path | None = None,
         control_group: Path | Literal['auto'] | None = 'auto',
-        cwd: Literal['script', 'work'] = 'script',
+        dependencies: Literal['uv'] | UvEnvironments | None = None,
+        cwd: StartIn = 'work',
     ) -> None:
         limits = limits or ScriptLimits()
         self.limits = limits if timeout is None else replace(limits, wall_time=timeout)
@@ -118,9 +103,9 @@ class SubprocessSkillScriptExecutor(ABC):
         # A bare name is looked up; a path is relative to the current folder, which is not the script's.
         self.python_executable = str(Path(python).absolute()) if python and os.path.dirname(python) else python
         self.environment = ScriptEnvironment(env=env, pass_env=pass_env, skill_env=skill_env or {})
-        self.work_root = None if work_root is None else Path(work_root)
-        self.cwd: Literal['script', 'work'] = cwd
+        self.cwd: StartIn = cwd
         self._control_group: Path | Literal['auto'] | None = control_group
+        self.dependencies = _environments(dependencies)
 
     @property
     def timeout(self) -> float:
@@ -144,16 +129,17 @@ class SubprocessSkillScriptExecutor(ABC):
         return watched_limits(self.limits, held=self._held())
 
     async def run(self, script: SkillScript, args: Any = None, ctx: Any = None) -> ScriptResult:
-        """Run the script and return what it printed, its exit code and the files it left in its work folder.
+        """Run the script and return what it printed, its exit code, and the files it added or changed.
 
         Raises:
             SkillScriptExecutionError: The arguments cannot be passed on, or the script could not be started.
             SkillScriptStoppedError: It exceeded a limit. The error holds its output until then.
         """
         local_file(script)
-        arguments = build_arguments(args)
         env, secrets = self.environment.build(script.skill_name, ctx, base=self._base_variables())
-        return await _in_thread(lambda cancelled: self._run(script, arguments, env, secrets, cancelled))
+        return await in_thread(
+            lambda cancelled: self._run(script, script_arguments(script, args), env, secrets, cancelled)
+        )
 
     def command_line(self, script: SkillScript, args: Any = None) -> list[str]:
         """The program and the arguments that a run would start. Reads the file, so call it in a thread.
@@ -161,8 +147,9 @@ class SubprocessSkillScriptExecutor(ABC):
         Raises:
             SkillScriptExecutionError: The script could not be started with these arguments.
         """
-        head, arguments = read_script_head(script), build_arguments(args)
-        return [*self._interpreter(head), str(local_file(script).absolute()), *arguments.argv]
+        path, head = local_file(script).absolute(), read_script_head(script)
+        start = start_words(path, skill_folder(script, path), head)
+        return [*self._interpreter(head), *start, *script_arguments(script, args).argv]
 
     def environment_names(self, script: SkillScript, ctx: Any = None) -> list[str]:
         """The names of the environment variables that a run would have, sorted.
@@ -172,7 +159,7 @@ class SubprocessSkillScriptExecutor(ABC):
         """
         local_file(script)
         env, _ = self.environment.build(script.skill_name, ctx, base=self._base_variables())
-        return sorted({*env, 'CLAUDE_SKILL_DIR', 'SKILL_DIR', 'SKILL_WORK_DIR'})
+        return sorted({*env, 'CLAUDE_SKILL_DIR', 'PYTHONPATH', 'SKILL_DIR', 'SKILL_WORK_DIR'})
 
     @abstractmethod
     def _command(self, launch: Launch, cleanup: ExitStack) -> Command:
@@ -190,10 +177,27 @@ class SubprocessSkillScriptExecutor(ABC):
     def _base_variables(self) -> dict[str, str]:
         return inherited_variables()
 
-    def _interpreter(self, head: ScriptHead) -> list[str]:
-        # A sandbox shows the interpreter to the script, so the script must not choose what is shown.
+    def _interpreter(self, head: ScriptHead, packages: Path | None = None) -> list[str]:
         return find_interpreter(
-            head, python=self.python_executable, search_path=os.environ.get('PATH'), anywhere=not self.sandboxed
+            head,
+            python=self.python_executable if packages is None else str(packages),
+            search_path=os.environ.get('PATH'),
+            # A sandbox shows the interpreter to the script, so the script must not choose what is shown.
+            anywhere=not self.sandboxed,
+            inline=packages is None,
+        )
+
+    def _provide_packages(self, script: SkillScript, cancelled: Callable[[], bool]) -> Path | None:
+        """Install the packages that the script's skill needs, if this executor does that and there are any."""
+        requirements = script.required_packages if self.dependencies is not None else ()
+        if self.dependencies is None or not requirements:
+            return None
+        return self.dependencies.provide(
+            script.skill_name or script.name,
+            requirements,
+            python=self.python_executable or sys.executable,
+            builds=not self.sandboxed,
+            cancelled=cancelled,
         )
 
     def _run(
@@ -206,36 +210,121 @@ class SubprocessSkillScriptExecutor(ABC):
     ) -> ScriptResult:
         # Absolute paths, since the script does not start in the current folder.
         path = local_file(script).absolute()
-        skill_dir = (script.skill_dir or path.parent).absolute()
-        interpreter, work_dir = self._interpreter(read_script_head(script)), self._work_folder(script.name)
-        try:
-            with ExitStack() as cleanup:
-                launch = Launch(
-                    script=script,
-                    path=path,
-                    skill_dir=skill_dir,
-                    work_dir=work_dir,
-                    interpreter=interpreter,
-                    arguments=arguments,
-                    env={**env, 'SKILL_DIR': str(skill_dir), 'CLAUDE_SKILL_DIR': str(skill_dir)},
-                    secrets=secrets,
-                    group=self._make_group(cleanup),
-                )
-                command = self._command(launch, cleanup)
-                read_script_head(script)  # again, right before it starts: it may have been replaced meanwhile
-                if cancelled():
-                    raise SkillScriptExecutionError('The run was cancelled before the script started.')
-                process = Process(command, cancelled)
-                result = process.run()
-            files = keep_work_folder(work_dir, forever=self.work_root is not None)
-        except BaseException:
-            remove_work_folder(work_dir)
-            raise
-        result = replace(result, files=files, work_dir=work_dir if files else None)
-        if process.stopped is None:
-            return result
-        error = SkillScriptTimeoutError if process.timed_out else SkillScriptStoppedError
-        raise error(f'The script {script.name!r} was stopped: {process.stopped}.', result=result)
+        skill_dir, head = skill_folder(script, path), read_script_head(script)
+        packages = self._provide_packages(script, cancelled)
+        env = env if packages is None else with_packages(env, packages)
+        interpreter, start = self._interpreter(head, packages), start_words(path, skill_dir, head)
+        with work_dir_for(script, skill_dir) as work_dir, ExitStack() as cleanup:
+            folder = work_dir.local_path()
+            launch = Launch(
+                label=script.name,
+                shown=(skill_dir,) if skill_dir in path.parents else (skill_dir, path),
+                work_dir=folder,
+                is_private=work_dir.is_private,
+                room=self._room(work_dir),
+                start_in={'work': folder, 'script': path.parent, 'skill': skill_dir}[self.cwd],
+                interpreter=interpreter,
+                start=start,
+                arguments=arguments,
+                env={**with_skill(env, skill_dir, as_module='-m' in start), 'SKILL_WORK_DIR': str(folder)},
+                secrets=secrets,
+                group=self._make_group(cleanup),
+                packages=packages,
+                on_output=script.on_output,
+            )
+            # Looked at again, right before it starts: it may have been replaced meanwhile.
+            process, result = self._execute(
+                launch, cleanup, cancelled, lambda: read_script_head(script), is_kept=script.work_dir is not None
+            )
+        return _unless_stopped(process, result, f'The script {script.name!r}')
+
+    async def run_command(
+        self,
+        command: str,
+        *,
+        work_dir: WorkDir,
+        shown: Sequence[Path] = (),
+        env: Mapping[str, str] | None = None,
+        on_output: OnOutput | None = None,
+        ctx: Any = None,
+    ) -> ScriptResult:
+        """Run a shell command in a work folder, with the limits, the environment and the isolation of scripts.
+
+        Args:
+            command: The text for the shell: bash, or else sh.
+            work_dir: Where it starts, reads and writes.
+            shown: Folders of skills that it may read.
+            env: More environment variables.
+            on_output: Called with what it prints, as it is printed, from a worker thread.
+            ctx: The `RunContext`, for a function that makes environment variables.
+
+        Raises:
+            SkillScriptExecutionError: It could not be started.
+            SkillScriptStoppedError: It exceeded a limit. The error holds its output until then.
+        """
+        here = partial(
+            self.run_command_here, command, work_dir=work_dir, shown=shown, env=env or {}, on_output=on_output
+        )
+        return await in_thread(lambda cancelled: here(cancelled=cancelled, ctx=ctx))
+
+    def run_command_here(
+        self,
+        command: str,
+        *,
+        work_dir: WorkDir,
+        shown: Sequence[Path],
+        env: Mapping[str, str],
+        cancelled: Callable[[], bool],
+        on_output: OnOutput | None = None,
+        ctx: Any = None,
+    ) -> ScriptResult:
+        """Like `run_command`, but it blocks; with a function that tells whether to stop it."""
+        variables, secrets = self.environment.build(None, ctx, base=self._base_variables())
+        with ExitStack() as cleanup:
+            launch = launch_command(
+                command,
+                work_dir,
+                shown=shown,
+                env={**variables, **env},
+                secrets=secrets,
+                room=self._room(work_dir),
+                group=self._make_group(cleanup),
+                on_output=on_output,
+            )
+            process, result = self._execute(launch, cleanup, cancelled)
+        return _unless_stopped(process, result, 'The command')
+
+    def _room(self, work_dir: WorkDir) -> WorkRoom:
+        folder, is_private = work_dir.local_path(), work_dir.is_private
+        return room_in(folder, self.limits, is_private=is_private) if can_watch() else WorkRoom()
+
+    def _execute(
+        self,
+        launch: Launch,
+        cleanup: ExitStack,
+        cancelled: Callable[[], bool],
+        check: Callable[[], object] = lambda: None,
+        *,
+        is_kept: bool = True,
+    ) -> tuple[Process, ScriptResult]:
+        """Run it to its end; `is_kept` says whether its work folder stays for others after it."""
+        command = self._command(launch, cleanup)
+        before = stamps_of(launch.work_dir)
+        check()
+        if cancelled():
+            raise SkillScriptExecutionError('The run was cancelled before the script started.')
+        process = Process(command, cancelled)
+        result = process.run()
+        self._tidy(launch)
+        over = take_back(launch.work_dir, launch.room, before) if is_kept and launch.is_private else None
+        process.stopped = process.stopped or over
+        files = changed_files(launch.work_dir, before)
+        return process, replace(result, files=files, work_dir=launch.work_dir if files else None)
+
+    def _tidy(self, launch: Launch) -> None:
+        """Make a private work folder private again, whatever the script did to its rights."""
+        if launch.is_private:
+            close_to_others(launch.work_dir)
 
     def _make_group(self, cleanup: ExitStack) -> ControlGroup | None:
         parents = self._group_parents()
@@ -246,22 +335,20 @@ class SubprocessSkillScriptExecutor(ABC):
         cleanup.callback(group.close)
         return group
 
-    def _work_folder(self, name: str) -> Path:
-        try:
-            return make_work_folder(self.work_root)
-        except OSError as error:
-            raise SkillScriptExecutionError(
-                f'The script {name!r} could not be started: its work folder cannot be made: {error.strerror}. '
-                'For the developer: see `work_root`, or else TMPDIR.'
-            ) from error
+
+def _unless_stopped(process: Process, result: ScriptResult, what: str) -> ScriptResult:
+    if process.stopped is None:
+        return result
+    error = SkillScriptTimeoutError if process.timed_out else SkillScriptStoppedError
+    raise error(f'{what} was stopped: {process.stopped}.', result=result)
 
 
 class LocalSkillScriptExecutor(SubprocessSkillScriptExecutor):
-    """Runs a script as a process on this machine, in the script's folder.
+    """Runs a script as a process on this machine, in the work folder of the conversation.
 
     The process has a session of its own, an empty standard input unless text was sent, limits on what it may use, and
     an environment without secrets: `PATH`, `HOME`, `LANG` and a few others, and those you add. It finds the skill's
-    folder in `SKILL_DIR` and a folder for its files in `SKILL_WORK_DIR`.
+    folder in `SKILL_DIR` and the work folder, where it starts, in `SKILL_WORK_DIR`.
 
     It can read and write whatever this user can, and a child that starts a session of its own is killed with it only
     where this process may make control groups: for scripts of strangers, use
@@ -277,37 +364,30 @@ class LocalSkillScriptExecutor(SubprocessSkillScriptExecutor):
     def _command(self, launch: Launch, cleanup: ExitStack) -> Command:
         limits = self.limits
         return Command(
-            label=launch.script.name,
-            argv=(*limits_prefix(limits), *launch.interpreter, str(launch.path), *launch.arguments.argv),
-            cwd=launch.work_dir if self.cwd == 'work' else launch.path.parent,
-            env={**launch.env, 'SKILL_WORK_DIR': str(launch.work_dir)},
+            label=launch.label,
+            argv=(*limits_prefix(limits), *launch.interpreter, *launch.start, *launch.arguments.argv),
+            cwd=launch.start_in,
+            env={**launch.env, 'PATH': self._search_path(launch)},
             stdin=launch.arguments.stdin,
             timeout=limits.wall_time,
             max_output=limits.output,
             secrets=launch.secrets,
-            watch=Watchdog(limits, work_dir=launch.work_dir, group=launch.group) if can_watch() else None,
+            watch=Watchdog(limits, work_dir=launch.work_dir, room=launch.room, group=launch.group)
+            if can_watch()
+            else None,
             group=launch.group,
+            on_output=launch.on_output,
         )
 
+    def _search_path(self, launch: Launch) -> str:
+        """The `PATH`, on which a shell script finds the Python that runs Python scripts."""
+        python = str(launch.packages or '') or shutil.which(self.python_executable or sys.executable)
+        return with_folder_first(launch.env.get('PATH', os.defpath), python)
 
-async def _in_thread(run: Callable[[Callable[[], bool]], ScriptResult]) -> ScriptResult:
-    """Call `run` in a worker thread, with a function that tells whether the call was cancelled meanwhile."""
-    started, cancelled, finished = threading.Event(), threading.Event(), threading.Event()
 
-    def work() -> ScriptResult:
-        started.set()
-        try:
-            return run(cancelled.is_set)
-        finally:
-            finished.set()
-
-    try:
-        # A limiter of its own: a long script must not hold a thread that file reads are waiting for.
-        return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
-    except BaseException:
-        cancelled.set()
-        # The worker kills and reaps the process within a tick. It may outlive the loop, so it is polled.
-        with anyio.move_on_after(8 * TICK, shield=True):
-            while started.is_set() and not finished.is_set():  # noqa: ASYNC110
-                await anyio.sleep(TICK / 5)
-        raise
+def _environments(dependencies: Literal['uv'] | UvEnvironments | None) -> UvEnvironments | None:
+    if dependencies is None or isinstance(dependencies, UvEnvironments):
+        return dependencies
+    if dependencies != 'uv':
+        raise ValueError(f"`dependencies` is None, 'uv' or UvEnvironments(…), not {dependencies!r}.")
+    return UvEnvironments()

@@ -80,14 +80,15 @@ class PathPolicy:
         Raises:
             SkillScriptExecutionError: A path leads outside the folders of its parameter.
         """
-        if script.function_schema is None:
+        schema = script.schema
+        if schema is None:
             return self._otherwise
         try:
             # Validated as the call validates them, or the function could get what was never checked.
-            arguments = cast('dict[str, Any]', script.function_schema.validator.validate_python(as_mapping(args)))
+            arguments = cast('dict[str, Any]', schema.validator.validate_python(as_mapping(args)))
         except (ValidationError, ValueError):
             return self._inside  # the function is not called with these; the call itself reports what is wrong
-        return await to_thread.run_sync(self._check, arguments, script.function_schema.json_schema)
+        return await to_thread.run_sync(self._check, arguments, schema.json_schema)
 
     def _check(self, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> ScriptDecision:
         named = not self._rules.isdisjoint(_names_in(schema)[0])
@@ -109,7 +110,7 @@ class PathPolicy:
 def _schema_of(function: Callable[..., Any] | SkillScript) -> Mapping[str, Any]:
     from pydantic_ai.tools import Tool  # only needed where functions are given
 
-    schema: Any = getattr(function, 'function_schema', None)
+    schema: Any = getattr(function, 'schema', None)
     return (schema or Tool[Any](cast('Callable[..., Any]', function)).function_schema).json_schema
 
 

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
 from .base import ScriptResult
 from .cgroup import ControlGroup
+from .streaming import OnOutput, OutputStream, StreamName
 from .watchdog import Watchdog
 
 TICK = 0.01
@@ -66,6 +68,9 @@ class Command:
     stdin: str | None
     """Text for its standard input; `None` gives an empty one."""
 
+    null: str = os.devnull
+    """The file that is the empty one."""
+
     timeout: float
     """Seconds it may run."""
 
@@ -93,6 +98,9 @@ class Command:
     group: ControlGroup | None = None
     """The control group it runs in."""
 
+    on_output: OnOutput | None = None
+    """Called with what it prints, as it is printed, without secrets."""
+
 
 class Process:
     """A running command. Once `cancelled` returns true, it is killed."""
@@ -101,7 +109,7 @@ class Process:
         self._command = command
         self._cancelled = cancelled
         self._started = time.monotonic()
-        self._stdout, self._stderr = StreamCapture(command.max_output), StreamCapture(command.max_output)
+        self._stdout, self._stderr = self._capture('stdout'), self._capture('stderr')
         self._input = memoryview((command.stdin or '').encode())
         self._poll = select.poll()
         self._pipes: dict[int, StreamCapture | None] = {}
@@ -115,8 +123,16 @@ class Process:
         self.stopped: str | None = None
         """Why it was stopped, if it was."""
 
+    def _capture(self, name: StreamName) -> StreamCapture:
+        command, stream = self._command, None
+        if command.on_output is not None:
+            masked = partial(mask, secrets=command.secrets)
+            stream = OutputStream(name, command.on_output, secrets=command.secrets, mask=masked)
+        return StreamCapture(command.max_output, stream)
+
     def run(self) -> ScriptResult:
         """Pass data to and from it until it ends or has to be stopped."""
+        left: tuple[str, ...] = ()
         try:
             if self._command.on_start is not None:
                 self._command.on_start(self._process.pid)
@@ -127,15 +143,25 @@ class Process:
             if killed:
                 (self._command.kill or self._kill)()
             self._drain(KILL_GRACE if killed else DRAIN_GRACE)
+            if not killed and self._command.watch is not None:
+                left = self._command.watch.left_behind(self._process.pid)
         finally:
             self._close()  # first: killing a group takes descriptors, of which there may be no others
             self._kill()
             exit_code = self._reap()
+        for capture in (self._stdout, self._stderr):
+            capture.feed(b'')  # what was held back
         output = fit_output(self._stdout, self._stderr, limit=self._command.max_output, secrets=self._command.secrets)
         if self._command.check is not None:
             self._command.check(output.stderr)
         duration = time.monotonic() - self._started
-        return ScriptResult(exit_code=exit_code, duration=duration, timed_out=self.timed_out, **output._asdict())
+        return ScriptResult(
+            exit_code=exit_code,
+            duration=duration,
+            timed_out=self.timed_out,
+            left=tuple(mask(command, self._command.secrets) for command in left),
+            **output._asdict(),
+        )
 
     def _until_exit(self, deadline: float) -> None:
         # Without a descriptor that signals the exit, poll for it more often.
@@ -174,7 +200,7 @@ class Process:
         try:
             # The pipes are made here: `Popen` loses those it has made when it cannot make all of them.
             with ExitStack() as theirs, ExitStack() as ours, _entered(command.group):
-                stdin = _opened(theirs, os.open(os.devnull, os.O_RDONLY)) if command.stdin is None else None
+                stdin = _opened(theirs, os.open(command.null, os.O_RDONLY)) if command.stdin is None else None
                 process = subprocess.Popen(
                     command.argv if command.group is None else (*command.group.prefix, *command.argv),
                     cwd=command.cwd,
@@ -279,7 +305,8 @@ def _pidfd(pid: int) -> int | None:
 class StreamCapture:
     """Keeps the first and the last half of `limit` bytes of a stream, and counts all of it."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, stream: OutputStream | None = None) -> None:
+        self._stream = stream
         self._keep = limit // 2
         self._head = bytearray()
         self._tail = bytearray()
@@ -287,6 +314,8 @@ class StreamCapture:
 
     def feed(self, chunk: bytes) -> None:
         """Add bytes that were read from the stream."""
+        if self._stream is not None:
+            self._stream.feed(chunk)
         self.total += len(chunk)
         room = self._keep - len(self._head)
         self._head += chunk[:room]

@@ -1,20 +1,35 @@
-"""Watches what all processes of a run use together, where the kernel cannot hold it."""
+"""Holds the processes of a run to its limits, without touching the limits of this process.
+
+A local script starts as a shell, which sets the kernel's limits and then becomes the script; a sandbox waits until they
+are set from outside. In both cases the script never runs without them, and no code runs between `fork` and `exec`,
+which would not be safe in a program with threads. What a script and its children use together is held by a control
+group where one can be made, and watched.
+"""
 
 from __future__ import annotations
 
 import math
 import os
-import stat
+import sys
 import time
+import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from .cgroup import ControlGroup
+from .disk_use import Measured, WorkRoom, measure, unlinked
 from .limits import MIB, ScriptLimits
+
+TASKS_PER_PROCESS = 8
+"""The kernel counts threads too, so its cap leaves room for this many in each process."""
+
+MEMORY_SLACK = 16 * MIB
+"""The kernel's cap on the memory of a run is higher than the limit by this or by a quarter, so that a script that
+reaches the limit can still end by itself, with an error message."""
 
 WATCH_INTERVAL = 0.1
 """Seconds between two looks at a run, and before the first one. Most scripts end before it."""
@@ -25,13 +40,123 @@ GLANCE_INTERVAL = 0.01
 LOAD = 20
 """A slow look is followed by a pause this many times as long, so that looking takes less than 5 % of one core."""
 
-MAX_WORK_FILES = 10_000
-"""Files and folders a script may make in its work folder."""
-
 BYTES_PER_FILE = 8192
 """A run may have one file in memory for this much of its memory: the kernel needs one or two KiB for an empty one."""
 
+_TOGETHER = ('memory', 'processes', 'work_folder')
+"""Limits on all processes of a run together."""
+
 _PAGE = os.sysconf('SC_PAGE_SIZE') if hasattr(os, 'sysconf') else 4096
+
+
+def unenforced_limits(
+    limits: ScriptLimits, *, held: Container[str] = _TOGETHER, platform: str | None = None
+) -> tuple[str, ...]:
+    """The names of limits that are set but that a script can get around here. `held` names those the kernel holds."""
+    if not can_watch(platform=platform):
+        return _set(limits, _TOGETHER)
+    # A watcher sees what processes have mapped, but not what the kernel keeps for them, such as full sockets.
+    return _set(limits, ['memory'] if 'memory' not in held else [])
+
+
+def warn_of_unwatched(limits: ScriptLimits, *, platform: str | None = None) -> None:
+    """Warn about limits that the developer chose and that do nothing here: they must not look like those that do."""
+    platform = platform or sys.platform
+    names = () if can_watch(platform=platform) else _set(limits, _TOGETHER)
+    if chosen := [name for name in names if getattr(limits, name) != getattr(ScriptLimits(), name)]:
+        warnings.warn(
+            f'{" and ".join(chosen)} cannot be limited on {platform}. Set them to None to say that this is accepted, '
+            'or run scripts in a workspace that limits them.',
+            stacklevel=3,
+        )
+
+
+def watched_limits(limits: ScriptLimits, *, held: Container[str]) -> tuple[str, ...]:
+    """The names of limits that are set and only watched. `held` names those that the kernel holds."""
+    return _set(limits, [name for name in _TOGETHER if name not in held]) if can_watch() else ()
+
+
+def group_limits(limits: ScriptLimits) -> dict[str, int]:
+    """What a control group should hold for a run."""
+    memory = limits.memory and limits.memory + max(MEMORY_SLACK, limits.memory // 4)
+    wanted = {'processes': most_tasks(limits), 'memory': memory}
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def most_tasks(limits: ScriptLimits) -> int | None:
+    """How many processes and threads the kernel should let a run have."""
+    # One more, so that the watchdog stops the script first and says why, before the kernel refuses a process.
+    return None if limits.processes is None else (limits.processes + 1) * TASKS_PER_PROCESS
+
+
+def can_watch(*, platform: str | None = None) -> bool:
+    """Whether the processes of a run can be watched, which needs Linux's `/proc`."""
+    return (platform or sys.platform) == 'linux'
+
+
+def apply_limits(limits: ScriptLimits, pid: int, *, own_namespace: bool = False) -> None:
+    """Set the kernel's limits on a waiting process. Its children inherit them.
+
+    Only in a user namespace of its own does the kernel count the processes of this run, not all of the user.
+    """
+    import resource  # not on every platform
+
+    for which, soft_and_hard in _kernel_limits(limits, most_tasks(limits) if own_namespace else None).items():
+        with suppress(ProcessLookupError):  # the process has ended
+            resource.prlimit(pid, which, soft_and_hard)
+
+
+def limits_prefix(limits: ScriptLimits) -> list[str]:
+    """Words to put before a command: a shell that sets the kernel's limits and then becomes the command."""
+    import resource
+
+    units = {
+        resource.RLIMIT_CPU: ('t', 1),
+        resource.RLIMIT_DATA: ('d', 1024),
+        resource.RLIMIT_FSIZE: ('f', 512),
+        resource.RLIMIT_NOFILE: ('n', 1),
+        resource.RLIMIT_CORE: ('c', 1),
+    }
+    lines: list[str] = []
+    for which, (soft, hard) in _kernel_limits(limits).items():
+        flag, unit = units[which]
+        lines += [f'ulimit -S{flag} {soft // unit}', f'ulimit -H{flag} {hard // unit}']
+    return ['/bin/sh', '-c', '; '.join([*lines, 'exec "$@"']), 'sh']
+
+
+def _set(limits: ScriptLimits, names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if getattr(limits, name) is not None)
+
+
+def _kernel_limits(limits: ScriptLimits, tasks: int | None = None) -> dict[int, tuple[int, int]]:
+    """The soft and the hard limits to set, capped at those of this process: root could raise them by accident."""
+    import resource
+
+    wanted: dict[int, float | None] = {
+        resource.RLIMIT_CPU: limits.cpu_time,
+        # Not RLIMIT_AS: Node reserves gigabytes of addresses that it never uses.
+        resource.RLIMIT_DATA: limits.memory,
+        resource.RLIMIT_FSIZE: limits.file_size,
+        resource.RLIMIT_NOFILE: limits.open_files,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NPROC: tasks,
+    }
+    found: dict[int, tuple[int, int]] = {}
+    for which, value in wanted.items():
+        if value is not None:
+            _, ceiling = resource.getrlimit(which)
+            # The soft limit of processor time is a second lower: its signal says what happened, a kill does not.
+            hard = math.ceil(value) + (which == resource.RLIMIT_CPU)
+            hard = hard if ceiling == resource.RLIM_INFINITY else min(hard, ceiling)
+            found[which] = min(math.ceil(value), hard), hard
+    return found
+
+
+MAX_LEFT = 10
+"""How many of the processes that a script left running are named."""
+
+MAX_COMMAND_BYTES = 200
+"""How much of the command line of each is told."""
 
 
 class ProcessInfo(NamedTuple):
@@ -59,8 +184,8 @@ class Watchdog:
     Args:
         limits: What they may use.
         work_dir: The work folder of the run.
+        room: What the work folder may hold; by default the limit and 10,000 files.
         helpers: How many of the processes are not the script's.
-        max_files: How many files and folders they may make in the work folder.
         group: The control group of the run.
         in_memory: Returns the folders whose files are in memory, as this process can reach them.
     """
@@ -70,15 +195,15 @@ class Watchdog:
         limits: ScriptLimits,
         *,
         work_dir: Path,
+        room: WorkRoom | None = None,
         helpers: int = 0,
-        max_files: int = MAX_WORK_FILES,
         group: ControlGroup | None = None,
         in_memory: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._limits = limits
         self._work_dir = work_dir
+        self._room = room or WorkRoom(limits.work_folder)
         self._helpers = helpers
-        self._max_files = max_files
         self._group = group
         self._in_memory = in_memory
         now = time.monotonic()
@@ -105,6 +230,13 @@ class Watchdog:
         """Why the kernel ended the run, if it did."""
         return self._used_memory_up() if self._group is not None and self._group.ran_out_of_memory() else None
 
+    def left_behind(self, pid: int) -> tuple[str, ...]:
+        """The commands of what still runs after process `pid`, which led the run, has ended."""
+        # Everything that a run starts is in its group, and asking that takes no look at all processes.
+        found = {info.pid for info in run_processes(pid)} if self._group is None else self._group.pids()
+        commands = (_command_of(each) for each in sorted(found - {pid}))
+        return tuple(islice(filter(None, commands), MAX_LEFT))
+
     def _growing(self) -> bool:
         """Whether this machine uses so much more that this run may have exceeded a limit."""
         limits = self._limits
@@ -128,19 +260,22 @@ class Watchdog:
             return f'it started more than {limits.processes} processes'
         if limits.memory is not None and _used_memory(processes, limits.memory) > limits.memory:
             return self._used_memory_up()
-        return self.at_end() or (None if limits.work_folder is None else self._excess(processes, limits.work_folder))
+        pids = [info.pid for info in processes]
+        return self.at_end() or (None if self._room.size is None else self._excess(pids, self._room.size))
 
-    def _excess(self, processes: list[ProcessInfo], limit: int) -> str | None:
+    def _excess(self, processes: Sequence[int], limit: int) -> str | None:
         """Why the work folder holds too much, or `None`."""
         lost = _usage(self._work_dir).disk - self._before.disk
-        found = measure(self._work_dir, limit, self._max_files)
-        if found.files > self._max_files:
-            return f'it made more than {self._max_files} files in its work folder'
-        hidden = unlinked(self._work_dir, processes, thorough=lost > limit)
-        size = found.size + hidden.size
+        most = self._room.files
+        found = Measured(0, complete=False) if most is None else measure(self._work_dir, limit, most)
+        if most is not None and found.files > most:
+            return f'the work folder holds more than {most:,} files'
+        grown = lost > (self._limits.work_folder or 0)
+        # What has a name is often enough to tell; the rest takes a look at all files that are open.
+        hidden = Measured(0) if found.size > limit else unlinked(self._work_dir, processes, thorough=grown)
         # Where not everything can be counted, the space that is gone has to tell.
-        if max(size, 0 if found.complete and hidden.complete else lost) > limit:
-            return f'it wrote more than {limit / MIB:g} MiB into its work folder'
+        if found.size + hidden.size > limit or (grown and not (found.complete and hidden.complete)):
+            return f'the work folder holds more than {limit / MIB:g} MiB'
         return None
 
     def _used_memory_up(self) -> str:
@@ -200,6 +335,16 @@ def _all_processes() -> Iterator[ProcessInfo]:
         yield ProcessInfo(int(name), int(words[1]), int(words[3]), int(words[21]) * _PAGE)
 
 
+def _command_of(pid: int) -> str:
+    """The command line of a process; an empty text for one that has ended."""
+    try:
+        with open(f'/proc/{pid}/cmdline', 'rb') as file:
+            words = file.read(MAX_COMMAND_BYTES).rstrip(b'\0').split(b'\0')
+    except OSError:
+        return ''
+    return b' '.join(words).decode(errors='replace')
+
+
 def _used_memory(processes: list[ProcessInfo], limit: int) -> int:
     total = sum(info.resident for info in processes)
     if total <= limit:
@@ -217,97 +362,3 @@ def _proportional(info: ProcessInfo) -> int:
     except OSError:  # it has ended
         return 0
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(b'Pss:')), 0)
-
-
-class Measured(NamedTuple):
-    """What was found of the files of a run."""
-
-    size: int
-    files: int = 0
-
-    complete: bool = True
-    """Whether all could be counted."""
-
-
-def measure(folder: Path, most_bytes: int, most_files: int) -> Measured:
-    """Count the files below a folder and their bytes, but no more of them than asked for."""
-    size = count = 0
-    complete, linked = True, set[int]()
-    waiting = [os.fspath(folder)]
-    while waiting and size <= most_bytes and count <= most_files:
-        try:
-            for path, info in _entries(waiting.pop(), most_files + 1 - count):
-                count += 1
-                size += 0 if info.st_ino in linked else info.st_blocks * 512
-                if stat.S_ISDIR(info.st_mode):
-                    waiting.append(path)
-                elif info.st_nlink > 1:
-                    linked.add(info.st_ino)
-        except (FileNotFoundError, NotADirectoryError):  # removed meanwhile
-            continue
-        except OSError:  # it forbids to look into it, or is nested too deep for a path
-            complete = False
-    return Measured(size, count, complete)
-
-
-def _entries(folder: str, most: int) -> Iterator[tuple[str, os.stat_result]]:
-    with os.scandir(folder) as entries:
-        for entry in islice(entries, most):
-            with suppress(FileNotFoundError):
-                yield entry.path, entry.stat(follow_symlinks=False)
-
-
-def unlinked(folder: Path, processes: list[ProcessInfo], *, thorough: bool) -> Measured:
-    """Count the bytes in files of the folder's file system that have no name any more but are still open.
-
-    If `thorough`, also look for those that are only mapped, and for sockets that may hide some.
-    """
-    found: dict[int, int] = {}
-    complete = True
-    try:
-        device = os.stat(folder).st_dev
-    except OSError:  # removed by the script
-        return Measured(0)
-    for path in _open_files(processes):
-        with suppress(OSError):
-            status = os.stat(path)
-            if status.st_nlink == 0 and status.st_dev == device and stat.S_ISREG(status.st_mode):
-                found[status.st_ino] = status.st_blocks * 512
-            elif thorough and stat.S_ISSOCK(status.st_mode):
-                complete = complete and not _holds_descriptors(path)
-    for info in processes if thorough else ():
-        for inode, size in _mapped(info.pid, device):
-            found[inode] = max(size, found.get(inode, 0))
-    return Measured(sum(found.values()), complete=complete)
-
-
-def _open_files(processes: list[ProcessInfo]) -> Iterator[str]:
-    for info in processes:
-        for task in _names(f'/proc/{info.pid}/task'):  # each thread can have files of its own
-            folder = f'/proc/{info.pid}/task/{task}/fd'
-            yield from (f'{folder}/{name}' for name in _names(folder))
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:  # the process has ended, or forbids to look into it
-        return []
-
-
-def _holds_descriptors(socket: str) -> bool:
-    """Whether descriptors are on their way through a socket, where they are in no list."""
-    with open(socket.replace('/fd/', '/fdinfo/'), 'rb') as file:
-        return any(line.startswith(b'scm_fds:') and int(line.split()[1]) > 0 for line in file)
-
-
-def _mapped(pid: int, device: int) -> Iterator[tuple[int, int]]:
-    """The inodes of files without a name that a process has mapped, and up to which byte."""
-    with suppress(OSError), open(f'/proc/{pid}/maps', 'rb') as file:
-        for line in file:
-            if line.endswith(b' (deleted)\n'):
-                addresses, _, offset, where, inode, _ = line.split(None, 5)
-                first, last = (int(address, 16) for address in addresses.split(b'-'))
-                major, minor = (int(number, 16) for number in where.split(b':'))
-                if os.makedev(major, minor) == device:
-                    yield int(inode), int(offset, 16) + last - first

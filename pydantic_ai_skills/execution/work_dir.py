@@ -1,140 +1,307 @@
-"""Gives each run a work folder and lists and reads the files a script left there. A script may have set traps in it."""
+"""Tells in which folder the scripts of a conversation start, read and write."""
 
 from __future__ import annotations
 
-import atexit
 import os
-import stat
-import tempfile
 import threading
-from collections import deque
-from contextlib import suppress
+import weakref
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from inspect import isawaitable
 from pathlib import Path
-from uuid import uuid4
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from pydantic_ai_skills.exceptions import SkillResourceLoadError
-from pydantic_ai_skills.filesystem.remove import remove_tree
-from pydantic_ai_skills.filesystem.safe_open import OpenFolder, split_path
+from anyio import to_thread
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.tools import RunContext
 
-KEPT_FOLDERS = 64
-"""How many of the last runs keep their files. All are removed when this process ends."""
+from pydantic_ai_skills.exceptions import SkillScriptExecutionError
+from pydantic_ai_skills.filesystem.safe_open import OpenFolder, reason
 
-MAX_LISTED_FILES = 200
-"""How many files of a run are listed."""
+from .background import BackgroundCommands
+from .private_dirs import keep_private_folder, make_private_folder, remove_empty_roots, remove_private_folder
+from .work_files import stamps_of
 
-MAX_LISTED_DEPTH = 32
-"""How deep in nested folders files are listed."""
+if TYPE_CHECKING:
+    from pydantic_ai.workspaces import Workspace
 
-MAX_READ_BYTES = 10 * 1024 * 1024
-"""How long a file may be that is read, by default."""
+    from pydantic_ai_skills.types.script import SkillScript
 
-_kept: deque[Path] = deque()
-_left: deque[Path] = deque()
-_private: list[Path] = []
-_lock = threading.Lock()
-with suppress(AttributeError):  # there are no forks on Windows
-    for _folders in (_kept, _left, _private):  # they belong to the process that made them, not to its forks
-        os.register_at_fork(after_in_child=_folders.clear)
+Folder: TypeAlias = str | Path | None
+"""A folder that the developer names; `None` for a private one."""
+
+ChosenDir: TypeAlias = Folder | Callable[[RunContext[Any]], Folder | Awaitable[Folder]]
+"""A folder, or a function of the run's context that returns one. The function may be async."""
+
+MAX_CONVERSATIONS = 64
+"""How many conversations keep a private folder, by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScriptFile:
-    """A file that a script left in its work folder."""
+class WorkDir:
+    """The folder in which the scripts of a run start, read and write: on this machine, or in the run's workspace."""
 
-    name: str
-    """Its path inside the work folder, with `/` between the parts."""
+    path: Path | None = None
+    """Where it is on this machine; `None` in a workspace elsewhere."""
 
-    size: int
-    """Its length in bytes."""
+    workspace: Workspace | None = None
+    """The run's workspace, if it has one: the workspace's folder is the work folder then."""
+
+    is_private: bool = False
+    """Whether it belongs to one conversation, or to one run, and is removed after it."""
+
+    def local_path(self) -> Path:
+        """Where it is on this machine.
+
+        Raises:
+            SkillScriptExecutionError: It is elsewhere, or must not be written to.
+        """
+        if self.path is None:
+            raise SkillScriptExecutionError(
+                'The files of this run are in a workspace that is not on this machine, where the script would not find '
+                'them. For the developer: run scripts in the workspace, with a WorkspaceSkillScriptExecutor.'
+            )
+        if self.workspace is not None and self.workspace.read_only:
+            raise SkillScriptExecutionError('The workspace of this run is read-only, so scripts cannot be run in it.')
+        return self.path
+
+    def relative(self, name: str) -> str:
+        """A name as it is below the folder: a script may have printed the whole path."""
+        return name.removeprefix(f'{self.path}/')
 
 
-def make_work_folder(parent: Path | None = None) -> Path:
-    """Make an empty folder that only this user can read, whatever rights a script gives to it."""
-    if parent is not None:
-        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _new_folder(parent)
-    with _lock, suppress(IndexError, FileNotFoundError):  # there is none yet, or somebody has tidied up
-        return _new_folder(_private[-1])
-    private = Path(tempfile.mkdtemp(prefix='skill-runs-'))
-    _private.append(private)
-    return _new_folder(private)
+@dataclass(kw_only=True)
+class _Kept:
+    """The private folder of a conversation."""
+
+    path: Path
+    identity: tuple[int, int]
+
+    users: int = 0
+    """How many scripts run in it."""
 
 
-def _new_folder(parent: Path) -> Path:
-    # The real path, so that the script sees the same one that the sandbox mounts.
-    folder = Path(os.path.realpath(parent), f'skill-run-{uuid4().hex}')
-    folder.mkdir(mode=0o700)
-    return folder
+class WorkDirs:
+    """The work folders of the conversations of a toolset.
 
-
-def keep_work_folder(folder: Path, *, forever: bool = False, most: int = KEPT_FOLDERS) -> tuple[ScriptFile, ...]:
-    """List the files of a run that is over.
-
-    A folder without files is removed. Another one is removed when `most` newer ones exist, or never if `forever`.
+    The workspace of a run comes first, then the folder that the developer chose. Without them each conversation has a
+    private folder, which stays until `close`, until `most` other conversations have used theirs since, or until this
+    object or this process is gone.
     """
-    files = list_work_files(folder)
-    if not files:
-        remove_work_folder(folder)
-        return ()
-    with suppress(OSError), _opened(folder) as opened:
-        os.chmod(opened.path if opened.descriptor is None else opened.descriptor, 0o700)
-    if not forever:
-        with _lock:
-            _kept.append(folder)
-            old = _kept.popleft() if len(_kept) > most else None
-        if old is not None:
-            remove_work_folder(old)
-    return files
+
+    def __init__(self, chosen: ChosenDir = None, *, most: int = MAX_CONVERSATIONS) -> None:
+        if most < 1:
+            raise ValueError(f'max_work_dirs must be at least 1, not {most}.')
+        self._chosen: Any = chosen if chosen is None or callable(chosen) else Path(chosen).expanduser().absolute()
+        self._most = most
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._named: OrderedDict[Folder, WorkDir] = OrderedDict()
+        self._lock = threading.Lock()
+        self.background = BackgroundCommands()
+        """The commands that run in the background, for each conversation."""
+        self._process = os.getpid()
+        # What is left when this process ends is removed with the folder that holds all private ones.
+        weakref.finalize(self, _forget, self._kept, self._process).atexit = False
+
+    def __reduce__(self) -> tuple[Callable[..., WorkDirs], tuple[Any]]:
+        # A copy makes private folders of its own.
+        return partial(WorkDirs, most=self._most), (self._chosen,)
+
+    @asynccontextmanager
+    async def use(self, ctx: RunContext[Any] | None) -> AsyncGenerator[WorkDir | None]:
+        """The work folder for a script, which is not removed meanwhile; `None` if there is no conversation.
+
+        Raises:
+            SkillScriptExecutionError: It cannot be made, or the workspace is not available.
+        """
+        found = await self._find(ctx, users=1)
+        try:
+            yield found
+        finally:
+            with self._lock:
+                for kept in self._kept.values():
+                    kept.users -= found is not None and kept.path == found.path
+
+    async def existing(self, ctx: RunContext[Any]) -> WorkDir | None:
+        """The work folder of a run, if it has one already."""
+        return await self._find(ctx, make=False)
+
+    def now(self, where: RunContext[Any] | str) -> WorkDir:
+        """The work folder of a run, or of a conversation by its id, for code that cannot wait.
+
+        Raises:
+            SkillScriptExecutionError: It cannot be made.
+            UserError: Only a run can tell, or there is no conversation.
+        """
+        if isinstance(where, str):
+            if callable(self._chosen):
+                raise UserError('`work_dir` is a function of the run, so a conversation does not tell its folder.')
+            return self._known(self._chosen, where)
+        workspace = _workspace_of(where)
+        if workspace is not None:
+            return WorkDir(path=_local_folder(workspace), workspace=workspace)
+        chosen = self._chosen(where) if callable(self._chosen) else self._chosen
+        key = _conversation(where)
+        folder: Folder = _without_waiting(chosen) if isawaitable(chosen) else cast(Any, chosen)
+        if folder is None and key is None:
+            raise UserError('This context belongs to no run, so it has no work folder.')
+        return self._known(folder, key or '')
+
+    def close(self, conversation: str | None = None) -> None:
+        """Remove the private folder of a conversation, or of all. Folders that the developer named stay.
+
+        What runs in the background for the conversation is stopped.
+        """
+        self.background.stop(conversation)
+        with self._lock:
+            keys = list(self._kept) if conversation is None else [conversation]
+            gone = [kept.path for key in keys if (kept := self._mine().pop(key, None))]
+        _remove(gone)
+
+    def _known(self, folder: Folder, key: str) -> WorkDir:
+        """The folder that was used last, or else a new one. It takes no look at a known one."""
+        with self._lock:
+            kept = self._mine().get(key) if folder is None else None
+            known = WorkDir(path=kept.path, is_private=True) if kept else self._named.get(folder)
+        return known or cast(WorkDir, self._make(folder, key))
+
+    async def _find(self, ctx: RunContext[Any] | None, *, users: int = 0, make: bool = True) -> WorkDir | None:
+        workspace = None if ctx is None else _workspace_of(ctx)
+        if workspace is not None:
+            path = _local_folder(workspace)
+            return WorkDir(path=path and Path(await workspace.working_dir()), workspace=workspace)
+        chosen: Any = self._chosen(ctx) if callable(self._chosen) else self._chosen
+        folder: Folder = await chosen if isawaitable(chosen) else chosen
+        key = _conversation(ctx)
+        if folder is None and key is None:
+            return None
+        return await to_thread.run_sync(self._make, folder, key or '', users, make)
+
+    def _make(self, folder: Folder, key: str, users: int = 0, make: bool = True) -> WorkDir | None:
+        if not make and (key not in self._kept if folder is None else not os.path.isdir(folder)):
+            return None
+        try:
+            return self._private(key, users) if folder is None else self._of_developer(folder)
+        except OSError as error:
+            raise SkillScriptExecutionError(
+                f'The work folder cannot be made: {reason(error)}. For the developer: see `work_dir`, or else TMPDIR.'
+            ) from error
+
+    def _private(self, key: str, users: int) -> WorkDir:
+        with self._lock:
+            kept = self._mine().get(key)
+            if kept is None or _identity(kept.path) != kept.identity:
+                gone = [kept.path] if kept else []  # a script has removed it, or put something in its place
+                path = make_private_folder()
+                kept = self._kept[key] = _Kept(path=path, identity=cast(Any, _identity(path)))
+                unused = [key for key, old in self._kept.items() if not old.users and old is not kept]
+                gone += [self._kept.pop(key).path for key in unused[: max(0, len(self._kept) - self._most)]]
+            else:
+                gone = []
+            kept.users += users
+            self._kept.move_to_end(key)
+        _remove(gone)
+        return WorkDir(path=kept.path, is_private=True)
+
+    def _of_developer(self, folder: str | Path) -> WorkDir:
+        path = Path(folder).expanduser()
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = WorkDir(path=Path(os.path.realpath(path)))
+        with self._lock:
+            self._named[folder] = found
+            if len(self._named) > self._most:
+                self._named.popitem(last=False)
+        return found
+
+    def _mine(self) -> OrderedDict[str, _Kept]:
+        """The folders that this process made: those from before a fork belong to the other one."""
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self._kept.clear()
+        return self._kept
 
 
-def remove_work_folder(folder: Path) -> None:
-    """Remove a work folder, or else try again after the next run and when this process ends."""
-    _left.append(folder)
-    for _ in range(len(_left)):
-        with suppress(IndexError):  # another thread has taken it
-            again = _left.popleft()
-            if not remove_tree(again):
-                _left.append(again)
-
-
-def list_work_files(folder: Path) -> tuple[ScriptFile, ...]:
-    """The regular files below a folder, sorted by name, without links, devices and pipes."""
-    with suppress(OSError), _opened(folder) as opened:
-        files = (
-            ScriptFile(name=found.path, size=found.status.st_size)
-            for found in opened.walk(MAX_LISTED_DEPTH, skip_errors=True)
-            if stat.S_ISREG(found.status.st_mode)
-            and found.name.encode(errors='ignore').decode() == found.name  # others cannot be sent to the model
-        )
-        return tuple(sorted(islice(files, MAX_LISTED_FILES), key=lambda file: file.name))
-    return ()
-
-
-def read_work_file(folder: Path, name: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
-    """Read a regular file below a folder without following links."""
+@contextmanager
+def work_dir_for(script: SkillScript, skill_dir: Path) -> Generator[WorkDir]:
+    """The work folder of the script's conversation; without one, a folder for this run, which stays if it has files."""
+    given = script.work_dir
+    if given is not None:
+        path = given.path
+        if path is not None and (path == skill_dir or skill_dir in path.parents):
+            raise SkillScriptExecutionError(
+                f'The work folder is in the folder of the skill {script.skill_name!r}, which scripts must not change. '
+                'For the developer: choose another `work_dir`.'
+            )
+        yield given
+        return
     try:
-        *parents, last = split_path(name)
-        with _opened(folder, *parents) as opened:
-            return opened.read(last, max_bytes).data
-    except (OSError, ValueError) as error:
-        raise SkillResourceLoadError(f'The run left no file {name!r}.') from error
-    except SkillResourceLoadError as error:
-        raise SkillResourceLoadError(f'{name!r} {error}') from error
+        folder = make_private_folder()
+    except OSError as error:
+        raise SkillScriptExecutionError(
+            f'The script {script.name!r} could not be started: its work folder cannot be made: {error.strerror}. '
+            'For the developer: see TMPDIR.'
+        ) from error
+    try:
+        yield WorkDir(path=folder, is_private=True)
+    except BaseException:
+        remove_private_folder(folder)
+        raise
+    if stamps_of(folder):
+        keep_private_folder(folder)
+    else:
+        remove_private_folder(folder)
 
 
-def _opened(folder: Path, *steps: str) -> OpenFolder:
-    """Open a folder, or one below it. A script may have put a link in its place, so it is reached from its parent."""
-    return OpenFolder.beneath(str(folder.parent), (folder.name, *steps))
+def _forget(kept: OrderedDict[str, _Kept], process: int) -> None:
+    folders = [each.path for each in kept.values()]
+    if folders and process == os.getpid():
+        # In a thread: an object may be gone while an event loop is running.
+        threading.Thread(target=_remove, args=(folders,)).start()
 
 
-@atexit.register
-def remove_kept_folders() -> None:
-    """Remove all work folders that are still kept."""
-    while _kept:
-        remove_work_folder(_kept.popleft())
-    for folder in (*_left, *_private):
-        remove_tree(folder)
-    _left.clear()
-    _private.clear()
+def _remove(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        remove_private_folder(folder)
+    remove_empty_roots()
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """What tells a folder from another one in its place; `None` for a link and if there is none."""
+    with suppress(OSError), OpenFolder.beneath(str(folder.parent), (folder.name,)) as opened:
+        status = opened.status()
+        return status.st_dev, status.st_ino
+    return None
+
+
+def _workspace_of(ctx: RunContext[Any]) -> Workspace | None:
+    try:
+        workspace = ctx.workspace
+    except UserError:  # a durable unit runs elsewhere, without it
+        return None
+    return workspace if workspace.attached else None
+
+
+def _local_folder(workspace: Workspace) -> Path | None:
+    """The folder of a workspace, if it is one on this machine."""
+    from pydantic_ai.workspaces import LocalWorkspaceBackend  # only needed where there is a workspace
+
+    backend = workspace.backend
+    return Path(backend.ref.id) if isinstance(backend, LocalWorkspaceBackend) else None
+
+
+def _conversation(ctx: RunContext[Any] | None) -> str | None:
+    return None if ctx is None else ctx.conversation_id or ctx.run_id
+
+
+def _without_waiting(answer: Awaitable[Folder]) -> Folder:
+    """What an async function answers if it answers at once."""
+    steps = answer.__await__()
+    try:
+        next(steps)
+    except StopIteration as done:
+        return done.value
+    steps.close()
+    raise UserError('`work_dir` is a function that has to wait, so only a script of the run can be told its folder.')

@@ -8,12 +8,14 @@ import shlex
 import time
 from collections.abc import AsyncGenerator, Collection, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from pathlib import PurePosixPath
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 import anyio
 from anyio import to_thread
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.workspaces import (
     Workspace,
     WorkspaceError,
@@ -24,14 +26,17 @@ from pydantic_ai.workspaces import (
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
-from .arguments import ArgumentVector, build_arguments
+from .arguments import ArgumentVector, script_arguments
 from .base import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
 from .environment import EnvValues, ScriptEnvironment, SkillEnv
-from .interpreters import Interpreter, interpreters_for, needs
+from .interpreters import Interpreter, interpreters_for, local_file, needs, refuse_links
 from .limits import ScriptLimits
+from .modules import import_variables, module_name, module_words, top_modules
 from .process import StreamCapture, fit_output
-from .script_file import local_file, refuse_links
 from .snapshot import FolderSnapshot, snapshot_file, snapshot_folder
+from .streaming import OnOutput
+from .work_dir import WorkDir
+from .work_files import changed_files, stamps_of
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.types.script import SkillScript
@@ -76,7 +81,7 @@ class WorkspaceSkillScriptExecutor:
         pass_env: Names of variables to pass on from this process to every script.
         skill_env: The same for the scripts of single skills.
         staging_dir: Where copies of skills are kept, in the workspace.
-        cwd: Whether a script starts in the workspace's folder or in the folder of its copy.
+        cwd: Whether a script starts in the workspace's folder, in its own folder there, or in its skill's.
         sandboxed: Whether your workspaces keep scripts away from this machine, so that scripts from registries may run.
         max_remembered: How many copies are remembered, so that the workspace need not be asked about them again.
     """
@@ -90,13 +95,13 @@ class WorkspaceSkillScriptExecutor:
         pass_env: Sequence[str] = (),
         skill_env: Mapping[str, SkillEnv] | None = None,
         staging_dir: str = '.skills',
-        cwd: Literal['script', 'work'] = 'work',
+        cwd: Literal['work', 'script', 'skill'] = 'work',
         sandboxed: bool = False,
         max_remembered: int = 1_000,
     ) -> None:
         self.limits = ScriptLimits(wall_time=timeout, output=max_output)
         self.environment = ScriptEnvironment(env=env, pass_env=pass_env, skill_env=skill_env or {})
-        self.cwd: Literal['script', 'work'] = cwd
+        self.cwd: Literal['work', 'script', 'skill'] = cwd
         self.sandboxed = sandboxed
         """Whether scripts are kept away from this machine."""
         self._copies = _Copies(staging_dir, max_remembered)
@@ -109,46 +114,91 @@ class WorkspaceSkillScriptExecutor:
             SkillScriptStoppedError: It ran too long or printed too much. The error holds its output until then.
         """
         workspace = _workspace(ctx)
-        arguments = build_arguments(args)
         snapshot, name = await _snapshot(script)
         file = next((file for file in snapshot.files if file.name == name), None)
         if file is None:
             raise SkillScriptExecutionError(f'The script {script.name!r} is not a regular file of its skill.')
+        arguments = await to_thread.run_sync(script_arguments, script, args, file.content)
         interpreters = interpreters_for(PurePosixPath(name).name, file.content, executable=file.executable)
+        module = module_name(name, file.content) if interpreters and interpreters[0].is_python else None
         env, secrets = self.environment.build(script.skill_name, ctx, base={})
         skill_name = script.skill_name or 'script'
+        here = script.work_dir and script.work_dir.path  # if it is on this machine
         try:
             folder = await self._copies.provide(workspace, skill_name, snapshot)
-            command = await self._command(workspace, folder, f'{folder}/{name}', interpreters, arguments)
+            before = {} if here is None else await to_thread.run_sync(stamps_of, here)
+            start = [f'{folder}/{name}'] if module is None else module_words(module)
+            command_line = _command_line(interpreters, [*start, *arguments.argv])
+            command = await self._command(workspace, folder, f'{folder}/{name}', command_line, arguments)
+            modules = top_modules(file.name for file in snapshot.files)
+            env |= import_variables(folder, modules, env, as_module=module is not None, separator=':')
             env |= {'SKILL_DIR': folder, 'CLAUDE_SKILL_DIR': folder}
-            done = await self._execute(workspace, script, command, env, secrets)
+            done = await self._execute(workspace, f'The script {script.name!r}', command, env, secrets)
             if _gave_up(done, NO_COPY):
                 await self._copies.provide(workspace, skill_name, snapshot, anew=True)
-                done = await self._execute(workspace, script, command, env, secrets)
+                done = await self._execute(workspace, f'The script {script.name!r}', command, env, secrets)
         except WorkspaceUnavailableError as error:
             raise SkillScriptExecutionError(f'The workspace is not available: {error}') from error
         except (WorkspaceError, OSError) as error:  # also where a script left something in the way of the copies
             raise SkillScriptExecutionError(f'The workspace refused to run a script: {error}') from error
         _check_started(script, done, interpreters)
-        return done
+        if here is None:
+            return done
+        files = await to_thread.run_sync(changed_files, here, before)
+        return replace(done, files=files, work_dir=here if files else None)
+
+    async def run_command(
+        self,
+        command: str,
+        *,
+        work_dir: WorkDir,
+        shown: Sequence[Path] = (),
+        env: Mapping[str, str] | None = None,
+        on_output: OnOutput | None = None,
+        ctx: Any = None,
+    ) -> ScriptResult:
+        """Run a shell command in a workspace, and copy the folders of skills there first unless it is on this machine.
+
+        Where the command names such a folder, it gets the name of the copy. Workspaces tell the output at the end only.
+
+        Raises:
+            SkillScriptExecutionError: There is no workspace, or it refused.
+            SkillScriptStoppedError: It ran too long or printed too much. The error holds its output until then.
+        """
+        workspace, here = _workspace(work_dir), work_dir.path
+        variables, secrets = self.environment.build(None, ctx, base={})
+        variables |= env or {}
+        try:
+            for folder in shown if here is None else ():
+                snapshot = await to_thread.run_sync(snapshot_folder, folder)
+                copy = await self._copies.provide(workspace, folder.name, snapshot)
+                command = command.replace(str(folder), copy)
+                variables = {name: copy if value == str(folder) else value for name, value in variables.items()}
+            before = {} if here is None else await to_thread.run_sync(stamps_of, here)
+            command = f'export SKILL_WORK_DIR="$PWD"; {command}'
+            done = await self._execute(workspace, 'The command', command, variables, secrets)
+        except (WorkspaceError, OSError, UserError) as error:
+            raise SkillScriptExecutionError(f'The workspace refused to run a command: {error}') from error
+        files = () if here is None else await to_thread.run_sync(changed_files, here, before)
+        return replace(done, files=files, work_dir=here if files else None)
 
     async def _command(
-        self, workspace: Workspace, folder: str, path: str, interpreters: list[Interpreter], arguments: ArgumentVector
+        self, workspace: Workspace, folder: str, path: str, command: str, arguments: ArgumentVector
     ) -> str:
         """The shell command that runs a script. Text for standard input is written into the workspace first."""
-        command = _command_line(interpreters, path, arguments.argv)
-        if self.cwd == 'script':
-            command = f'cd {shlex.quote(posixpath.dirname(path))} && {command}'
+        if self.cwd != 'work':
+            start_in = posixpath.dirname(path) if self.cwd == 'script' else folder
+            command = f'cd {shlex.quote(start_in)} && {command}'
         if arguments.stdin is not None:
             # Commands have no standard input in a workspace, so the script reads a file, removed before it starts.
             stdin = f'{folder}.stdin-{uuid4().hex}'
             await workspace.write_bytes(stdin, arguments.stdin.encode())
             command = f'exec <{shlex.quote(stdin)}; rm -f {shlex.quote(stdin)}; {command}'
         is_copied = ' && '.join(f'[ -e {shlex.quote(file)} ]' for file in (f'{folder}/{COMPLETE}', path))
-        return f'{is_copied} || {_give_up(NO_COPY)}; {command}'
+        return f'export SKILL_WORK_DIR="$PWD"; {is_copied} || {_give_up(NO_COPY)}; {command}'
 
     async def _execute(
-        self, workspace: Workspace, script: SkillScript, command: str, env: Mapping[str, str], secrets: Collection[str]
+        self, workspace: Workspace, what: str, command: str, env: Mapping[str, str], secrets: Collection[str]
     ) -> ScriptResult:
         started = time.monotonic()
         limits = self.limits
@@ -165,11 +215,11 @@ class WorkspaceSkillScriptExecutor:
             # Every word of the command is quoted. Only a shell can choose the interpreter and the folder.
             done = await workspace.run(command, shell=True, env=env, timeout=limits.wall_time)  # noqa: S604
         except WorkspaceTimeoutError as error:
-            message = f'The script {script.name!r} was stopped: it did not end within {limits.wall_time:g} s.'
+            message = f'{what} was stopped: it did not end within {limits.wall_time:g} s.'
             stopped = result(137, error.stdout, error.stderr, timed_out=True)
             raise SkillScriptTimeoutError(message, result=stopped) from error
         except WorkspaceOutputLimitError as error:
-            message = f'The script {script.name!r} was stopped: it printed more than {error.limit:,} bytes.'
+            message = f'{what} was stopped: it printed more than {error.limit:,} bytes.'
             raise SkillScriptStoppedError(message, result=result(137, error.stdout, error.stderr)) from error
         return result(done.exit_code, done.stdout, done.stderr)
 
@@ -195,9 +245,9 @@ async def _snapshot(script: SkillScript) -> tuple[FolderSnapshot, str]:
     return await to_thread.run_sync(snapshot_folder, folder), path.relative_to(folder).as_posix()
 
 
-def _command_line(interpreters: list[Interpreter], path: str, argv: Sequence[str]) -> str:
+def _command_line(interpreters: list[Interpreter], words: Sequence[str]) -> str:
     """A shell command that runs the script with the first of the interpreters that the workspace has."""
-    tail = shlex.join([path, *argv])
+    tail = shlex.join(words)
     if not interpreters:
         return f'exec {tail}'
     choices = [

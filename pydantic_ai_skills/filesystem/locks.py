@@ -1,10 +1,14 @@
-"""Locks between processes. They save work and protect what is in use; correctness does not depend on them."""
+"""Locks between processes and between threads.
+
+Those between processes save work and protect what is in use; correctness does not depend on them.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import time
+from _thread import RLock
 from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
@@ -70,3 +74,10 @@ def only_one(path: Path, *, patience: float) -> Generator[None]:
         yield
     finally:
         lock.release()
+
+
+class ThreadLock(RLock):  # pyright: ignore[reportGeneralTypeIssues] - the stubs call it final, CPython does not
+    """A re-entrant lock between threads. A copy of it, deep or pickled, is another lock, which nobody holds."""
+
+    def __reduce__(self) -> tuple[type[ThreadLock], tuple[()]]:
+        return ThreadLock, ()

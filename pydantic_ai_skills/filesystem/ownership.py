@@ -14,6 +14,7 @@ ROOT = 0
 """The user who can change everything anyway."""
 
 _CHECKS_OWNERS = os.name == 'posix'
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def strangers_in(path: Path, *, above: bool = True) -> str | None:
@@ -40,7 +41,11 @@ def strangers_in(path: Path, *, above: bool = True) -> str | None:
 
 def is_ours(status: os.stat_result) -> bool:
     """Whether only this user and root can change a file, by its status."""
-    return not _CHECKS_OWNERS or (status.st_uid in (os.geteuid(), ROOT) and not _others_may_write(status))
+    if not _CHECKS_OWNERS:
+        return True
+    # Nearly always nobody else may write at all, which needs no closer look.
+    writable = status.st_mode & _OTHERS_WRITE and _others_may_write(status)
+    return not writable and status.st_uid in (os.geteuid(), ROOT)
 
 
 def make_folder(path: Path, mode: int = 0o700) -> None:

@@ -47,6 +47,20 @@ LOOK_AGAIN_S = 0.005
 WALKS_DESCRIPTORS = os.open in os.supports_dir_fd
 """Whether folders can be opened and walked by descriptor. Windows cannot."""
 
+SKIPPED_FOLDERS = frozenset(
+    (
+        '__pycache__',
+        'bower_components',
+        'dist-packages',
+        'node_modules',
+        'site-packages',
+        'third_party',
+        'vendor',
+        'venv',
+    )
+)
+"""Caches, virtual environments and third-party packages."""
+
 _CHUNK_BYTES = 64 * 1024
 _NO_LINKS = getattr(os, 'O_NOFOLLOW', 0)
 _COMMON_FLAGS = sum(getattr(os, flag, 0) for flag in ('O_RDONLY', 'O_NONBLOCK', 'O_NOCTTY', 'O_CLOEXEC', 'O_BINARY'))
@@ -303,6 +317,11 @@ class SkillFolder:
     def read(self, name: str) -> str | BinaryContent:
         """Read a file as it is sent to the model: as text, an image or a PDF."""
         return as_content(self.read_bytes(name), name)
+
+
+def is_skipped_folder(name: str) -> bool:
+    """Whether folders of this name are never looked into."""
+    return name.startswith('.') or name.lower() in SKIPPED_FOLDERS
 
 
 def local_path(uri: str) -> Path:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from .findings import Value
-from .header import MAX_FRONTMATTER_BYTES, MODEL_KEYS, SkillHeader
-from .skill_names import MAX_COMPATIBILITY_LENGTH, MAX_DESCRIPTION_LENGTH, match_simple_name
+from .header import MAX_FRONTMATTER_BYTES, MODEL_KEYS, TOOLS_KEYS, SkillHeader
+from .skill_names import MAX_COMPATIBILITY_LENGTH, MAX_DESCRIPTION_LENGTH, find_reserved_word, match_simple_name
 
 # A key, its value, and the lines below that begin with a space or a hyphen. The key is empty if a line has none, or
 # one that is not simple; it is kept far below the 1024 characters to which YAML limits a key.
@@ -23,7 +23,9 @@ _ITEM = re.compile(r'[A-Za-z0-9](?:[A-Za-z0-9_./+ -]*[A-Za-z0-9_./+-])?').fullma
 _INDICATORS = frozenset('-?:,[]{}#&*!|>%@`')
 
 # Keys that are left to `read_header`: all fields of a header but the first five, which most skills have.
-_UNUSUAL_KEYS = frozenset((*(field.replace('_', '-') for field in SkillHeader._fields[5:]), 'tools', *MODEL_KEYS))
+_UNUSUAL_KEYS = frozenset(
+    (*(field.replace('_', '-') for field in SkillHeader._fields[5:]), 'tools', *TOOLS_KEYS, *MODEL_KEYS)
+)
 
 
 def parse_simple(data: bytes, folder_name: str | None) -> tuple[SkillHeader, int] | None:
@@ -51,7 +53,7 @@ def _header(fields: dict[str, Value], folder_name: str | None) -> SkillHeader | 
     if name != folder_name or type(name) is not str or type(description) is not str or not match_simple_name(name):
         return None
     description = description.strip()
-    if not 0 < len(description) <= MAX_DESCRIPTION_LENGTH:
+    if find_reserved_word(name) or not 0 < len(description) <= MAX_DESCRIPTION_LENGTH:
         return None
     if not fields:
         return SkillHeader(name, description, metadata={})

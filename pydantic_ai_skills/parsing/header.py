@@ -16,7 +16,9 @@ from .skill_names import (
     MAX_COMPATIBILITY_LENGTH,
     MAX_DESCRIPTION_LENGTH,
     MAX_NAME_LENGTH,
+    RESERVED_WORDS,
     check_skill_name,
+    find_reserved_word,
     normalize_skill_name,
     shorten_skill_name,
 )
@@ -29,6 +31,9 @@ MAX_FRONTMATTER_BYTES = 64 * 1024
 
 MODEL_KEYS = ('model', 'model-settings', 'model_settings')
 """Keys by which skills for other programs choose a model; here the application does."""
+
+TOOLS_KEYS = ('allowed-tools', 'allowed_tools')
+"""The spellings of the key that lists tools; the first one counts."""
 
 # Blanks and commas separate tools, but not within the brackets of `Bash(git add *)`.
 _TOOL = re.compile(r'(?:[^\s,()]++|\((?:[^()]++|\([^()]*+\))*+\)|[()])++')
@@ -92,6 +97,7 @@ def read_header(
     if name is None or description is None:
         return None, unread.findings
     _ignore_model(unread)
+    _check_reserved(unread, name)
     header = SkillHeader(
         name=name,
         description=description,
@@ -199,12 +205,13 @@ def _compatibility(unread: _Unread) -> str | None:
 
 
 def _allowed_tools(unread: _Unread) -> tuple[str, ...]:
-    value = unread.fields.pop('allowed-tools', '')
+    key = next((key for key in TOOLS_KEYS if key in unread.fields), TOOLS_KEYS[0])
+    value = unread.fields.pop(key, '')
     items = value if isinstance(value, list) else [value]
     texts = [item for item in items if isinstance(item, str)]
     if len(texts) < len(items):
-        unread.fields['allowed-tools'] = value
-        unread.wrong_type('allowed-tools', 'text or a list of texts')
+        unread.fields[key] = value
+        unread.wrong_type(key, 'text or a list of texts')
         return ()
     # Joined, because YAML cuts `[Bash(ls, pwd), Read]` inside the brackets.
     return tuple(_TOOL.findall(', '.join(texts)))
@@ -228,6 +235,13 @@ def _ignore_model(unread: _Unread) -> None:
     for key in MODEL_KEYS:
         if key in unread.fields:
             unread.found('model-ignored', key, f'{key!r} is ignored: the application chooses the model.')
+
+
+def _check_reserved(unread: _Unread, name: str) -> None:
+    for word in name.split('-') if find_reserved_word(name) else ():
+        if word in RESERVED_WORDS:
+            message = f'The word {word!r} in the name {name!r} is reserved: some programs refuse such a skill.'
+            unread.found('name-reserved', 'name', message)
 
 
 def _metadata(unread: _Unread) -> dict[str, Any]:

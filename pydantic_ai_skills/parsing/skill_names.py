@@ -21,6 +21,11 @@ MAX_DESCRIPTION_LENGTH = 1024
 MAX_COMPATIBILITY_LENGTH = 500
 """Characters in a skill's note on what it needs to run."""
 
+RESERVED_WORDS = frozenset({'anthropic', 'claude'})
+"""Words that some programs do not allow in the name of a skill."""
+
+find_reserved_word = re.compile('|'.join(sorted(RESERVED_WORDS))).search
+
 # A name that follows the rule as it stands and is plain ASCII, as most are.
 match_simple_name = re.compile(rf'(?!.{{{MAX_NAME_LENGTH + 1}}})[a-z0-9]+(?:-[a-z0-9]+)*').fullmatch
 

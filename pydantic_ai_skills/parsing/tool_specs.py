@@ -84,8 +84,18 @@ class ToolArgument:
 
 
 def schema_of(kind: ArgumentType) -> dict[str, Any]:
-    """The JSON schema of a type. Some providers refuse an array that says nothing about its items."""
-    return {'type': kind} | ({'items': {}} if kind == 'array' else {})
+    """The JSON schema of a type.
+
+    In strict mode, providers refuse an array that says nothing about its items, and let an object have no keys but
+    those declared, so an object may be given as JSON text too.
+    """
+    if kind == 'array':
+        return {'type': 'array', 'items': {'anyOf': [{'type': item} for item in ('string', 'number', 'boolean')]}}
+    if kind == 'object':
+        return {
+            'anyOf': [{'type': 'object', 'additionalProperties': True}, {'type': 'string', 'description': 'As JSON.'}]
+        }
+    return {'type': kind}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

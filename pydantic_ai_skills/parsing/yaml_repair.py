@@ -23,7 +23,7 @@ _UNQUOTED = re.compile(
     r"""(?P<key>[ \t]*(?:-[ ]+)?[\w.-]+:)[ \t]+(?P<value>[^\s"'\[{|>&*!#].*:(?:[ \t].*)?)"""
 ).fullmatch
 # Text in quotes that holds the same quotes: `"Say "hi" now"`, but not `"hi" and "bye"`.
-_QUOTED = re.compile(r"""(["'])(?!(?:(?!\1).)*\1\s).*\1""").fullmatch
+_QUOTED = re.compile(r"""'(?![^'\n]*+'\s).*'|"(?![^"\n]*+"\s).*\"""").fullmatch
 _BLOCK = re.compile(r'(?P<style>[|>])[-+0-9]*[ \t]*(?:#.*)?').fullmatch
 
 

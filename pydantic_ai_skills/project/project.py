@@ -15,6 +15,7 @@ from pydantic_ai_skills.execution import ScriptDecision, ScriptPolicy, SkillScri
 from pydantic_ai_skills.filesystem.atomic import replace_file
 from pydantic_ai_skills.filesystem.user_dirs import expand_home
 from pydantic_ai_skills.registries.base import SkillRegistry
+from pydantic_ai_skills.registries.git.address import github_url
 from pydantic_ai_skills.toolset.toolset import SkillsToolset
 from pydantic_ai_skills.types.found_skills import FoundSkills
 
@@ -148,14 +149,20 @@ class SkillsProject(ProjectFolder):
         return registries
 
     def executor(
-        self, *, sandbox: bool, timeout: float | None = None, work_root: str | Path | None = None
+        self,
+        *,
+        sandbox: bool,
+        timeout: float | None = None,
+        read: Sequence[str | Path] = (),
+        write: Sequence[str | Path] = (),
     ) -> LocalSkillScriptExecutor | BubblewrapSkillScriptExecutor:
         """An executor with the project's timeout and environment variables.
 
         Args:
             sandbox: Whether to run scripts in a sandbox.
             timeout: How many seconds a script may run; the project's setting by default.
-            work_root: Where to keep the files that scripts write.
+            read: Folders and files that scripts in the sandbox may read.
+            write: Those that they may change, too.
 
         Raises:
             SandboxUnavailableError: No sandbox can be made here.
@@ -163,10 +170,12 @@ class SkillsProject(ProjectFolder):
         """
         from pydantic_ai_skills.execution import BubblewrapSkillScriptExecutor, LocalSkillScriptExecutor
 
-        kind = BubblewrapSkillScriptExecutor if sandbox else LocalSkillScriptExecutor
         settings = self.settings
+        timeout, pass_env = timeout or settings.timeout, settings.pass_env
         try:
-            return kind(timeout=timeout or settings.timeout, pass_env=settings.pass_env, work_root=work_root)
+            if sandbox:
+                return BubblewrapSkillScriptExecutor(timeout=timeout, pass_env=pass_env, read=read, write=write)
+            return LocalSkillScriptExecutor(timeout=timeout, pass_env=pass_env)
         except ValueError as error:
             raise SkillValidationError(str(error)) from None
 
@@ -200,11 +209,12 @@ class SkillsProject(ProjectFolder):
         usual = [self.root / path for path in PROJECT_FOLDERS]
         skills = usual if self.settings.directories is None else self.directories
         into = folder_for(source, self.root, sources=self.sources, skills=skills) if source.into is not None else None
-        url = Path(os.path.normpath(self.root / expand_home(source.url))) if source.is_local else source.url
+        url = self._local_path(source) if source.is_local else source.url
         return GitSkillsRegistry(
             url,
             ref=source.ref,
             path=source.path,
+            only=source.skills or None,
             trusted=source.trusted,
             token_env=self.token_env(source, offline=offline),
             ssh_key_file=source.ssh_key_file,
@@ -216,6 +226,16 @@ class SkillsProject(ProjectFolder):
             script_executor=script_executor,
             progress=progress,
         )
+
+    def _local_path(self, source: ProjectSource) -> Path:
+        path = Path(os.path.normpath(self.root / expand_home(source.url)))
+        if (on_github := github_url(source.url)) and not path.exists():
+            # Not taken for it: a folder that went missing must not become the repository of a stranger.
+            raise SkillValidationError(
+                f'url = {source.url!r} is a folder of the project, and there is none. If you mean the repository on '
+                f'GitHub, write url = "{on_github}".'
+            )
+        return path
 
     def is_locked(self, source: ProjectSource) -> bool:
         """Whether the lock file pins skills of a source.
@@ -233,22 +253,21 @@ class SkillsProject(ProjectFolder):
     def add(self, source: ProjectSource, *, progress: Callable[[GitProgress], None] | None = None) -> SkillRegistry:
         """Fetch a source, and write it to `pyproject.toml` and the lock file.
 
-        It replaces one with the same address and path, so adding it with another ref changes the ref.
+        It takes the place of one with the same address and path, so adding it with another ref changes the ref.
 
         Returns:
             Its registry, with the locked skills.
 
         Raises:
-            SkillRegistryError: It cannot be fetched, or has no skills.
+            SkillRegistryError: It cannot be fetched, or does not have the skills.
             SkillValidationError: It cannot be used, or the file cannot be edited.
         """
         registry = self.registry(source, locked=False, progress=progress)
         named = source.named(registry)
         found = _fetched(named)
-        if not found.skills:
-            why = ' '.join(problem.message for problem in found.problems[:3])
-            below = f' below {source.path!r}' if source.path else ''
-            raise SkillRegistryError(f'No skills found in {registry.url}{below}. {why}'.rstrip())
+        missing = [problem.message for problem in found.problems if problem.code == 'skill-missing']
+        if missing or not found.skills:
+            raise SkillRegistryError(' '.join(missing) or _nothing_found(registry, found))
         with self._writing():
             text = self._text_with(source)
             # Sources that share its entry in the lock file move to the same commit.
@@ -261,12 +280,19 @@ class SkillsProject(ProjectFolder):
 
     def _text_with(self, source: ProjectSource) -> str:
         text = toml.text_of(self.file)
-        for index in reversed([n for n, other in enumerate(self.sources) if is_same_place(other, source)]):
+        places = [n for n, other in enumerate(self.sources) if is_same_place(other, source)]
+        for index in reversed(places[1:]):
             text = toml.remove_source(text, index)
-        return toml.add_source(text, source.fields())
+        if not places:
+            return toml.add_source(text, source.fields())
+        return toml.change_source(text, places[0], source.fields())
 
-    def remove(self, source: ProjectSource) -> None:
+    def remove(self, source: ProjectSource, *, skill: str | None = None) -> None:
         """Remove a source from `pyproject.toml` and the lock file. What was fetched stays in the cache.
+
+        Args:
+            source: The source.
+            skill: One of its `skills`, to remove only that one; the source goes with the last of them.
 
         Raises:
             SkillRegistryError: The lock file cannot be read.
@@ -276,7 +302,12 @@ class SkillsProject(ProjectFolder):
         with self._writing():
             if source not in self.sources:
                 raise SkillValidationError(f'{str(source)!r} is not a source of this project.')
-            self._save(toml.remove_source(toml.text_of(self.file), self.sources.index(source)))
+            text, index = toml.text_of(self.file), self.sources.index(source)
+            left = tuple(name for name in source.skills if name != skill) if skill else ()
+            if left:
+                self._save(toml.change_source(text, index, source.model_copy(update={'skills': left}).fields()))
+            else:
+                self._save(toml.remove_source(text, index))
 
     def lock(self, source: ProjectSource, *, progress: Callable[[GitProgress], None] | None = None) -> SkillRegistry:
         """Fetch what a source has now, and pin it in the lock file.
@@ -312,13 +343,26 @@ class SkillsProject(ProjectFolder):
         from pydantic_ai_skills.registries.lockfile import prune_lock
 
         registries = [self.registry(source, offline=True) for source in self.sources]
+        for registry in registries:
+            if registry.only is not None:
+                registry.find()  # says which folders it leaves out
         prune_lock(self.lock_file, lambda locked, path: any(path in _pinned(each, locked) for each in registries))
 
 
 def _pinned(registry: GitSkillsRegistry, locked: LockedSource) -> Mapping[str, str]:
     """The skills of a registry that an entry of the lock file pins."""
     is_its_entry = (registry.url, registry.ref) == (locked.url, locked.ref)
-    return locked.beneath(registry.path).skills if is_its_entry else {}
+    return locked.beneath(registry.path).without(registry.others).skills if is_its_entry else {}
+
+
+def _nothing_found(registry: GitSkillsRegistry, found: FoundSkills) -> str:
+    """What was looked at, and why there is no skill in it."""
+    below = f' below {registry.path!r}' if registry.path else ''
+    errors = [problem for problem in found.problems if problem.severity == 'error']
+    count = f'{len(errors)} SKILL.md, none of which can be loaded' if errors else '0 SKILL.md'
+    looked = f'Looked in all folders{below}, hidden ones too, down to depth {SkillsDirectory.limits.scan_depth}'
+    why = (f'{looked}; found {count}.', *(problem.message for problem in errors[:3]))
+    return ' '.join((f'No skills found in {registry.url} at {(registry.commit or "")[:12]}.', *why))
 
 
 def _fetched(registry: SkillRegistry) -> FoundSkills:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -48,6 +48,9 @@ class ProjectSource(GitSource):
 
     model_config = _IN_TOML
 
+    skills: tuple[str, ...] = ()
+    """The names of the skills to take, as the repository has them; all of them when empty."""
+
     into: FolderName | None = None
     """A folder of the project to keep its files in, besides the cache."""
 
@@ -56,7 +59,7 @@ class ProjectSource(GitSource):
 
     @classmethod
     def parse(cls, address: str) -> ProjectSource:
-        """The source that `URL`, `URL@ref` or the address of a folder on a code host means.
+        """The source that `owner/repository`, `URL`, `URL@ref` or the address of a folder on a code host means.
 
         Raises:
             SkillValidationError: It is none of them.
@@ -139,8 +142,7 @@ def add_source(text: str, fields: Mapping[str, Any]) -> str:
     """The text with one more source at its end. If it cannot be added, the error has the lines to add by hand."""
     expected = tomllib.loads(text)
     table = expected.setdefault('tool', {}).setdefault(TABLE, {})
-    lines = [f'{key} = {_value(value)}' for key, value in fields.items()]
-    block = '\n'.join((f'[[tool.{TABLE}.{SOURCES}]]', *lines, ''))
+    block = ''.join((f'[[tool.{TABLE}.{SOURCES}]]\n', *_lines(fields, '')))
     newline = '\r\n' if '\r\n' in text else '\n'
     before = text.rstrip()
     edited = f'{before}{newline * 2 if before else ""}{block.replace(chr(10), newline)}'
@@ -152,6 +154,45 @@ def add_source(text: str, fields: Mapping[str, Any]) -> str:
     return edited
 
 
+def change_source(text: str, index: int, fields: Mapping[str, Any]) -> str:
+    """The text with other settings for one of its sources, which keeps its place and its comments."""
+    expected = tomllib.loads(text)
+    sources = expected['tool'][TABLE][SOURCES]
+    before, sources[index] = sources[index], dict(fields)
+    lines = (text if text.endswith('\n') else f'{text}\n').splitlines(keepends=True)
+    for start, end in _blocks(lines):
+        for block in (_changed(lines[start:end], before, fields), [lines[start], *_lines(fields, lines[start])]):
+            edited = ''.join((*lines[:start], *block, *lines[end:]))
+            if _is(edited, expected):
+                return edited
+    block = ''.join((f'[[tool.{TABLE}.{SOURCES}]]\n', *_lines(fields, '')))
+    raise SkillValidationError(f'pyproject.toml cannot be edited here. Write this source by hand:\n\n{block}')
+
+
+def _changed(block: list[str], before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """The lines of a source with each changed setting on the line where it was, and new ones at the end."""
+    changed: list[str] = []
+    left = dict(after)
+    for line in block:
+        key = line.partition('=')[0].strip().strip('"\'')
+        if key not in before:
+            changed.append(line)
+        elif key in after:
+            old, new = (f'{key} = {_value(value)}' for value in (before[key], left.pop(key)))
+            rest = line.removeprefix(old)
+            changed.append(line if old == new else f'{new}{rest}' if rest != line else f'{new}{_newline(line)}')
+    return [*changed, *_lines(left, block[0])]
+
+
+def _lines(fields: Mapping[str, Any], heading: str) -> list[str]:
+    """The lines of settings, ended as the heading above them is."""
+    return [f'{key} = {_value(value)}{_newline(heading)}' for key, value in fields.items()]
+
+
+def _newline(line: str) -> str:
+    return '\r\n' if line.endswith('\r\n') else '\n'
+
+
 def remove_source(text: str, index: int) -> str:
     """The text without one of its sources."""
     expected = tomllib.loads(text)
@@ -160,23 +201,28 @@ def remove_source(text: str, index: int) -> str:
     if not sources:
         del expected['tool'][TABLE][SOURCES]
     lines = text.splitlines(keepends=True)
-    for start, line in enumerate(lines):
-        # What looks like a heading may be part of a string, so the result decides.
-        if _HEADING.match(line.rstrip('\r\n')):
-            edited = _without_block(lines, start)
-            if _is(edited, expected):
-                return edited
+    blocks = list(_blocks(lines))
+    for start, end in blocks[index:] + blocks[:index]:
+        while start > 0 and not lines[start - 1].strip():
+            start -= 1
+        edited = ''.join((*lines[:start], *lines[end:]))
+        if _is(edited, expected):
+            return edited
     raise SkillValidationError(f'pyproject.toml cannot be edited here. Remove the source {url!r} from it by hand.')
 
 
-def _without_block(lines: list[str], start: int) -> str:
-    end = next((n for n in range(start + 1, len(lines)) if _ANY_HEADING.match(lines[n])), len(lines))
-    # Comments and blank lines before the next heading belong to it.
-    while end > start + 1 and _EMPTY.match(lines[end - 1].rstrip('\r\n')):
-        end -= 1
-    while start > 0 and not lines[start - 1].strip():
-        start -= 1
-    return ''.join((*lines[:start], *lines[end:]))
+def _blocks(lines: list[str]) -> Iterator[tuple[int, int]]:
+    """Where the table of each source begins and ends.
+
+    What looks like a heading may be part of a string, so the caller has to check the result of an edit.
+    """
+    for start, line in enumerate(lines):
+        if _HEADING.match(line.rstrip('\r\n')):
+            end = next((n for n in range(start + 1, len(lines)) if _ANY_HEADING.match(lines[n])), len(lines))
+            # Comments and blank lines before the next heading belong to it.
+            while end > start + 1 and _EMPTY.match(lines[end - 1].rstrip('\r\n')):
+                end -= 1
+            yield start, end
 
 
 def _is(text: str, expected: Mapping[str, Any]) -> bool:

@@ -36,11 +36,7 @@ def folder_in(root: Path, path: str | Path, *, setting: str) -> Path:
     if any(map(_is_control_folder, steps)):
         raise SkillValidationError(f'{what} is a folder of version control, which is not written to.')
     try:
-        opened = OpenFolder.beneath(str(root))
-        for step in steps:
-            with opened:
-                opened = opened.folder(step)
-        with opened:
+        with OpenFolder.beneath(str(root), steps):
             return folder
     except FileNotFoundError:
         return folder  # what does not exist is no link

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from .filtered import FilteredRegistry
     from .git.progress import GitProgress
     from .git.registry import GitCloneOptions, GitSkillsRegistry
-    from .packages.registry import PackageSkillsRegistry, SkillPackage
+    from .packages.modules.describe import describe
+    from .packages.registry import PackageSkillsRegistry, SkillPackage, list_package_skills
     from .prefixed import PrefixedRegistry
     from .renamed import RenamedRegistry
     from .wrapper import WrapperRegistry
@@ -32,6 +33,8 @@ __all__ = (
     'SkillPackage',
     'SkillRegistry',
     'WrapperRegistry',
+    'describe',
+    'list_package_skills',
 )
 
 __getattr__ = import_lazily(
@@ -41,7 +44,7 @@ __getattr__ = import_lazily(
         '.combined': ('CombinedRegistry',),
         '.filtered': ('FilteredRegistry',),
         '.git': ('GitCloneOptions', 'GitProgress', 'GitSkillsRegistry'),
-        '.packages': ('PackageSkillsRegistry', 'SkillPackage'),
+        '.packages': ('PackageSkillsRegistry', 'SkillPackage', 'describe', 'list_package_skills'),
         '.prefixed': ('PrefixedRegistry',),
         '.renamed': ('RenamedRegistry',),
         '.wrapper': ('WrapperRegistry',),

@@ -7,11 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio.to_thread
 
 from pydantic_ai_skills.exceptions import SkillRegistryError
+from pydantic_ai_skills.filesystem.locks import ThreadLock
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.types.found_skills import FoundSkills, failed
 from pydantic_ai_skills.types.provenance import SkillProvenance
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 LOCK_FILE = 'skills.lock'
 
 _CREATING_LOCKS = threading.Lock()
+
+_NOT_COPIED = frozenset({'_lock', '_found', '_failures', '_current', '_failed', '_stop_refreshing'})
+"""What a registry has found and what it does in the background, all of which the class has defaults for."""
 
 
 class SkillRegistry(ABC):
@@ -49,9 +53,13 @@ class SkillRegistry(ABC):
     """
 
     # Defaults of the class, so that a subclass need not call `super().__init__()`.
-    _lock: threading.RLock | None = None
+    _lock: ThreadLock | None = None
     _found: FoundSkills | None = None
     _failures: tuple[SkillProblem, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy fetches by itself.
+        return {name: value for name, value in vars(self).items() if name not in _NOT_COPIED}
 
     @abstractmethod
     def get_skills(self) -> list[Skill[Any]]:
@@ -91,12 +99,12 @@ class SkillRegistry(ABC):
     def _ask(self) -> FoundSkills:
         self._failures = ()
         try:
-            found = self._look()
+            found = self._look()._replace(source=repr(self))
             self._note_source(found)
         except Exception as error:  # noqa: BLE001 - the border that keeps one source from hiding the others
             found = failed(self, error, self._found)
             self._failures = found.problems
-        if found != self._found or self._found is None:
+        if self._found is None or not found.is_same(self._found):
             self._found = found
         return self._found
 
@@ -108,13 +116,17 @@ class SkillRegistry(ABC):
         trusted = getattr(self, 'trusted', False) is True
         for skill in found.skills:
             if skill.source is None and (skill.path is not None or _has_programs(skill)):
-                skill.source = SkillProvenance(kind='registry', url=type(self).__name__, trusted=trusted)
+                skill.source = SkillProvenance(kind='registry', url=self._kind, trusted=trusted)
 
     @property
-    def _own_lock(self) -> threading.RLock:
+    def _kind(self) -> str:
+        return type(self).__name__
+
+    @property
+    def _own_lock(self) -> ThreadLock:
         with _CREATING_LOCKS:
             if self._lock is None:
-                self._lock = threading.RLock()
+                self._lock = ThreadLock()
             return self._lock
 
     # --- Wrappers -------------------------------------------------------------------------------------------------
@@ -155,6 +167,42 @@ class SkillRegistry(ABC):
         from .lockfile import write_lock
 
         return write_lock(Path(path), self.get_skills())
+
+
+class RegistryOfObject(SkillRegistry):
+    """A registry made of any object that has `get_skills()`."""
+
+    def __init__(self, source: Any) -> None:
+        """Remember the object. Its skills are trusted if it has `trusted = True`."""
+        self.source = source
+        self.trusted = getattr(source, 'trusted', False) is True
+
+    def __repr__(self) -> str:
+        return repr(self.source)
+
+    def get_skills(self) -> list[Skill[Any]]:
+        """Ask the object, which may return the skills by name too."""
+        found: Any = self.source.get_skills()
+        return list(cast(Mapping[str, Any], found).values() if isinstance(found, Mapping) else found)
+
+    @property
+    def _kind(self) -> str:
+        return type(self.source).__name__
+
+
+def as_registry(given: Any) -> SkillRegistry:
+    """The registry that a developer passed, or one made of any object that has `get_skills()`.
+
+    Raises:
+        TypeError: It has no `get_skills()`.
+    """
+    if isinstance(given, SkillRegistry):
+        return given
+    if callable(getattr(given, 'get_skills', None)) and not isinstance(given, type):
+        return RegistryOfObject(given)
+    raise TypeError(
+        f'registries takes registries, such as GitSkillsRegistry(url), or objects with get_skills(), not {given!r}.'
+    )
 
 
 class FindingRegistry(SkillRegistry):

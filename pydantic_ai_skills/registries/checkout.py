@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -54,6 +54,12 @@ class CheckoutSkills:
 
     label: str
     lock: LockedSource | None
+    only: tuple[str, ...] | None = None
+    """The names of the skills that are wanted; `None` for all."""
+
+    others: frozenset[str] = frozenset()
+    """The folders of the skills that are not wanted."""
+
     found: FoundSkills = field(default_factory=FoundSkills)
     _seen: FoundSkills | None = None
 
@@ -85,19 +91,38 @@ class CheckoutSkills:
 
     def _read(self, seen: FoundSkills) -> None:
         root = os.path.realpath(self.checkout.root)
+        folders = {
+            skill.name: (skill.path or '').removeprefix(root).lstrip(os.sep).replace(os.sep, '/')
+            for skill in seen.skills
+        }
         changes: dict[str, str] = {}
-        for skill in seen.skills:
-            folder = (skill.path or '').removeprefix(root).lstrip(os.sep).replace(os.sep, '/')
+        wanted = seen if self.only is None else self._wanted(seen, self.only, folders)
+        for skill in wanted.skills:
+            folder = folders[skill.name]
             skill.source = self._provenance(folder)
             skill.pinned = None if self.lock is None else self._pinned(folder)
             if skill.pinned is not None and (change := self._change(skill.source, skill.pinned)):
                 changes[folder] = change
-        found = FoundSkills(seen.skills, (*seen.problems, *self._problems()))
+        found = FoundSkills(wanted.skills, (*wanted.problems, *self._problems()))
         if self.lock is not None:
-            found = hold_to_lock(found, self.lock, changes, place=self._place, moved=self.checkout.moved)
-        if found != self.found:
+            lock = self.lock.without(self.others)
+            found = hold_to_lock(found, lock, changes, place=self._place, moved=self.checkout.moved)
+        if not found.is_same(self.found):
             self.found = found
         self._seen = seen
+
+    def _wanted(self, seen: FoundSkills, only: Collection[str], folders: Mapping[str, str]) -> FoundSkills:
+        """The skills that are wanted, with their problems; all problems if one of them is missing."""
+        skills = tuple(skill for skill in seen.skills if skill.name in only)
+        self.others = frozenset(folder for name, folder in folders.items() if name not in only)
+        missing = [name for name in only if name not in folders]
+        if missing:
+            messages = (
+                f'No skill {name!r} in {self._place}. It has: {", ".join(folders) or "none"}.' for name in missing
+            )
+            return FoundSkills(skills, (*seen.problems, *(problem('skill-missing', self.label, m) for m in messages)))
+        homes = tuple(f'{skill.path}{os.sep}' for skill in skills)
+        return FoundSkills(skills, tuple(each for each in seen.problems if f'{each.path}{os.sep}'.startswith(homes)))
 
     def _provenance(self, folder: str) -> SkillProvenance:
         inside = f'{folder}/' if folder else ''
@@ -133,7 +158,9 @@ class CheckoutSkills:
         return f'{self.about.url}@{self.commit[:12]}'
 
     def _problems(self) -> Iterator[SkillProblem]:
-        left_out = self.checkout.entry.manifest.left_out
+        manifest = self.checkout.entry.manifest
+        unwanted = tuple(f'{folder}/' for folder in self.others)
+        left_out = [path for path in manifest.left_out if not path.startswith(unwanted)]
         for path in left_out[:MAX_LISTED]:
             message = 'Links, submodules and names that cannot be used here are not fetched.'
             yield problem('file-link', f'{self._place}:{path}', message)

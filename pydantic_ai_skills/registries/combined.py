@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pydantic_ai_skills.types.found_skills import FoundSkills, find_or_keep, first_of_each_name
+from pydantic_ai_skills.types.found_skills import FoundSkills, find_or_keep, merge_sources
 
-from .base import FindingRegistry, SkillRegistry
+from .base import FindingRegistry, SkillRegistry, as_registry
 
 
 class CombinedRegistry(FindingRegistry):
     """Several registries as one. Of two skills with the same name the one of the earlier registry is used."""
 
     def __init__(self, registries: Sequence[SkillRegistry]) -> None:
-        """Remember the registries, the most important first."""
-        self.registries = tuple(registries)
+        """Remember the registries, the most important first. Any object with `get_skills()` will do."""
+        self.registries = tuple(map(as_registry, registries))
         self._combined: tuple[Sequence[FoundSkills], FoundSkills] | None = None
 
     def __repr__(self) -> str:
@@ -47,7 +47,7 @@ class CombinedRegistry(FindingRegistry):
     def _combine(self, given: Sequence[FoundSkills]) -> FoundSkills:
         last = self._combined
         if last is None or any(now is not before for now, before in zip(given, last[0], strict=True)):
-            skills, lost = first_of_each_name(skill for found in given for skill in found.skills)
+            skills, lost = merge_sources(given)
             problems = (problem for found in given for problem in found.problems)
             self._combined = last = (given, FoundSkills(tuple(skills.values()), (*problems, *lost)))
         return last[1]

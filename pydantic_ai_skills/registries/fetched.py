@@ -43,7 +43,10 @@ class FetchedRegistry(FindingRegistry):
     lock_file: Path = Path(LOCK_FILE)
     refresh_interval: float | None = None
     validate: bool = True
-    max_depth: int | None = 3
+    max_depth: int | None = None
+    only: tuple[str, ...] | None = None
+    """The names of the skills to offer; `None` for all."""
+
     script_executor: SkillScriptExecutor | None = None
 
     _current: CheckoutSkills | None = None
@@ -58,6 +61,11 @@ class FetchedRegistry(FindingRegistry):
     def commit(self) -> str | None:
         """The commit its skills are from; `None` before the first look."""
         return self._current.commit if self._current else None
+
+    @property
+    def others(self) -> frozenset[str]:
+        """The folders of the skills that `only` leaves out; none before the first look."""
+        return self._current.others if self._current else frozenset()
 
     @property
     def latest(self) -> FoundSkills | None:
@@ -131,8 +139,10 @@ class FetchedRegistry(FindingRegistry):
                 max_depth=self.max_depth,
                 script_executor=self.script_executor,
             )
+            # Repositories keep skills in hidden folders too, and have no caches or environments in them.
+            directory.limits = directory.limits._replace(hidden_folders=True)
             about = SkillProvenance(kind=self.kind, url=self.url, ref=self.ref, trusted=self.trusted)
-            current = CheckoutSkills(checkout, directory, about=about, label=repr(self), lock=lock)
+            current = CheckoutSkills(checkout, directory, about=about, label=repr(self), lock=lock, only=self.only)
             current.find()
         self._current, self._failed = current, None
 

@@ -46,7 +46,7 @@ class FilteredRegistry(WrapperRegistry):
                 kept += _run_apart(self._keep(skill, answer, rest))
             elif answer:
                 kept.append(skill)
-        return FoundSkills(tuple(kept), found.problems)
+        return found._replace(skills=tuple(kept))
 
     async def _keep(self, skill: Skill[Any], answer: Awaitable[bool], rest: Iterator[Skill[Any]]) -> list[Skill[Any]]:
         """Await the first answer and ask about the rest, all in one event loop."""

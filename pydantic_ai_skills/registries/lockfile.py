@@ -19,7 +19,7 @@ commit = "3f0c…"
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -69,6 +69,10 @@ class LockedSource:
         """The same source with only the skills at or below a folder; all of them for `''`."""
         inside = {skill: content for skill, content in self.skills.items() if f'{skill}/'.startswith(f'{path}/')}
         return replace(self, skills=inside) if path else self
+
+    def without(self, folders: Collection[str]) -> LockedSource:
+        """The same source without the skills in these folders."""
+        return replace(self, skills={skill: pin for skill, pin in self.skills.items() if skill not in folders})
 
 
 def read_lock(path: Path) -> list[LockedSource]:

@@ -45,7 +45,7 @@ class RenamedRegistry(WrapperRegistry):
                 message = f'There is no skill {old!r} to rename to {new!r}.'
                 unknown.append(problem('rename-unknown', repr(self), message))
         renamed = rename_all(found, lambda skill: new_names.get(skill.name, skill.name))
-        return FoundSkills(renamed.skills, (*renamed.problems, *unknown))
+        return renamed._replace(problems=(*renamed.problems, *unknown))
 
 
 def rename_all(found: FoundSkills, new_name: Callable[[Skill[Any]], str]) -> FoundSkills:
@@ -59,4 +59,4 @@ def rename_all(found: FoundSkills, new_name: Callable[[Skill[Any]], str]) -> Fou
         except SkillValidationError as error:
             problems.append(problem('name-unusable', skill.path or skill.uri, str(error)))
     skills, lost = first_of_each_name(renamed)
-    return FoundSkills(tuple(skills.values()), (*problems, *lost))
+    return found._replace(skills=tuple(skills.values()), problems=(*problems, *lost))

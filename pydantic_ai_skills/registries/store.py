@@ -324,10 +324,14 @@ def _are_ours(folder: Path, files: Iterable[str]) -> bool:
         while path not in inside:
             inside.add(path)
             path = path.rpartition('/')[0]
+    top = f'{folder}/'
     for path in inside:
-        with contextlib.suppress(OSError):  # whether anything is missing is checked elsewhere
-            if not is_ours(os.lstat(f'{folder}/{path}')):
-                return False
+        try:
+            status = os.lstat(top + path)
+        except OSError:
+            continue  # whether anything is missing is checked elsewhere
+        if not is_ours(status):
+            return False
     return True
 
 

@@ -2,59 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable
 from functools import partial
-from time import perf_counter
-from typing import Any, Generic, TypeVar, cast
+from typing import Annotated, Any, Generic, TypeVar, cast
 
 import anyio.to_thread
-from pydantic_ai.exceptions import ApprovalRequired, ToolFailed
-from pydantic_ai.messages import BinaryContent, ToolReturn, ToolReturnPart
+from pydantic import WithJsonSchema
+from pydantic_ai.exceptions import ApprovalRequired, ModelRetry, ToolFailed
+from pydantic_ai.messages import BinaryContent, ToolReturn
 from pydantic_ai.tools import RunContext
 
 from pydantic_ai_skills.exceptions import SkillError, SkillResourceLoadError, SkillScriptExecutionError
 from pydantic_ai_skills.execution import ScriptResult
-from pydantic_ai_skills.execution.base import SkillScriptStoppedError
 from pydantic_ai_skills.execution.gate import Gate
+from pydantic_ai_skills.execution.work_dir import WorkDirs
 from pydantic_ai_skills.types.functions import guarded
-from pydantic_ai_skills.types.lookup import pick
+from pydantic_ai_skills.types.instructions import write_instructions
+from pydantic_ai_skills.types.lookup import find_resource, find_script, place_in
+from pydantic_ai_skills.types.resource import SkillResource
 from pydantic_ai_skills.types.script import ImportedCode, SkillScript
 from pydantic_ai_skills.types.skill import DepsT, Skill, SkillFiles
 
 from . import results
 from .approvals import check_approval, note_import, note_request, was_import_approved
 from .events import ResourceRead, ScriptFinished, SkillLoaded
+from .given import needs_capability
 from .history import SkillHistory
 from .library import SkillLibrary
-from .recording import Done, Recorder
-from .script_files import ScriptFiles
+from .recording import Done, Recorder, ending_of, failed, text_of_value
+from .skill_text import INSTRUCTIONS, MAX_SCRIPTS_EXPLAINED, SkillContent, names_in, needs_usage, render_skill
 from .typed_tools import TypedTools
+from .work_folder import WORK_PREFIX, read_from_work_dir
+
+logger = logging.getLogger('pydantic_ai_skills')
 
 T = TypeVar('T')
 
-ScriptArguments = dict[str, Any] | list[Any] | str | None
+_Words = Annotated[list[Any], WithJsonSchema({'type': 'array', 'items': {'type': 'string'}})]
+# Strict mode wants a type for items, and lets objects have no other keys than those declared; text fits in any mode.
+
+ScriptArguments = dict[str, Any] | _Words | str | None
 """Arguments as a model may write them."""
+
+ResourceArguments = dict[str, Any] | str | None
+"""Arguments of a resource."""
 
 
 class SkillActions(Generic[DepsT]):
     """Loads skills, reads their resources and runs their scripts, and records each action."""
 
-    def __init__(self, library: SkillLibrary[DepsT], history: SkillHistory[DepsT], recorder: Recorder[DepsT]) -> None:
+    def __init__(
+        self,
+        library: SkillLibrary[DepsT],
+        history: SkillHistory[DepsT],
+        recorder: Recorder[DepsT],
+        work_dirs: WorkDirs,
+    ) -> None:
         self.library = library
         self.history = history
         self.recorder = recorder
         self.typed = TypedTools(self.run, self.may_import)
         """The typed tools of the skills."""
-        self.files = ScriptFiles()
-        """The files that scripts wrote."""
+        self._warned: set[str] = set()
+        self.work_dirs = work_dirs
+        """The folders in which scripts start, read and write."""
 
     # --- Load -----------------------------------------------------------------------------------------------------
 
-    async def render(self, skill: Skill[Any], *, arguments: str | None = None, framed: bool = True) -> str:
-        """Read and render a skill whose code may be imported. Raises a `SkillError` if that is impossible."""
-        return await _off_the_loop(skill, partial(read_and_render, skill, arguments=arguments, framed=framed))
-
-    async def prepare(self, skill: Skill[Any], *, arguments: str | None = None, framed: bool = True) -> str:
+    async def prepare(
+        self, skill: Skill[Any], ctx: RunContext[DepsT] | None, *, arguments: str | None = None, framed: bool = True
+    ) -> str:
         """Load a skill before a run, or once more in it: its text, with its typed tools made if nobody has to be asked.
 
         Raises:
@@ -65,7 +83,7 @@ class SkillActions(Generic[DepsT]):
             raise SkillScriptExecutionError(
                 f'The skill {skill.name!r} was not loaded: whether its code may be imported is decided in a run.'
             )
-        return await self.render(skill, arguments=arguments, framed=framed)
+        return await render(skill, ctx, arguments=arguments, framed=framed)
 
     async def make_tools(self, skill: Skill[Any]) -> bool:
         """Make the typed tools of a skill before a run; return `False` if a run has to decide about its code.
@@ -84,7 +102,7 @@ class SkillActions(Generic[DepsT]):
         if code or skill.tools or skill.tool_specs:
             await anyio.to_thread.run_sync(self.typed.make if code else self.typed.declare, skill)
 
-    async def load(self, ctx: RunContext[DepsT], skill: Skill[Any], *, framed: bool = True) -> str:
+    async def load(self, ctx: RunContext[DepsT], skill: Skill[Any], *, framed: bool = True) -> Done[str, SkillLoaded]:
         """Load a skill for a model: its text, or a short answer if the model can read that already.
 
         Raises:
@@ -101,21 +119,30 @@ class SkillActions(Generic[DepsT]):
             code = None
         approved = await self._ask_to_import(ctx, code) if code is not None and asks else None
         load = partial(self._load, ctx, skill, code, framed=framed)
-        text = (await self.recorder.step(ctx, skill, 'load_skill', load)).value
+        done = await self.recorder.step(ctx, skill, 'load_skill', load)
+        self._warn_once(skill)
         if approved is not None:
             note_import(ctx, skill.name, approved)
-        return text
+        return done
 
     async def _load(
         self, ctx: RunContext[DepsT], skill: Skill[Any], code: ImportedCode | None, *, framed: bool
     ) -> Done[str, SkillLoaded]:
         async with self.recorder.load(ctx, skill) as record:
-            text = await self.render(skill, framed=framed)
+            text = await render(skill, ctx, framed=framed)
             await self._make_tools(skill, code)
-            repeated = self.history.was_sent(text, ctx)
+            repeated = self.history.was_sent(text, ctx) or (framed and self.history.is_being_sent(skill, ctx))
             if repeated:
                 text = results.already_loaded(skill)
             return record.done(text, bytes=len(text.encode()), repeated=repeated)
+
+    def _warn_once(self, skill: Skill[Any]) -> None:
+        """Log that a skill from a folder has settings which only the capability follows, at its first load."""
+        if self.history.has_capability or skill.path is None or skill.name in self._warned:
+            return
+        self._warned.add(skill.name)
+        if skill.allowed_tools and (missing := needs_capability(skill)):
+            logger.warning('%s', missing)
 
     # --- Import ---------------------------------------------------------------------------------------------------
 
@@ -147,12 +174,12 @@ class SkillActions(Generic[DepsT]):
         code = skill.imports if skill.needs_import else None
         if code is not None and not await self.may_import(ctx, skill, code):
             raise SkillScriptExecutionError(f'The skill {skill.name!r} has to be loaded first.')
-        return await anyio.to_thread.run_sync(lambda: skill.files)
+        return skill.known_files or await anyio.to_thread.run_sync(lambda: skill.files)
 
     # --- Read -----------------------------------------------------------------------------------------------------
 
     async def read(self, ctx: RunContext[DepsT], skill: Skill[Any], resource_name: str, args: ScriptArguments) -> Any:
-        """Read a resource of a skill, or a file that a script of this run wrote."""
+        """Read a resource of a skill, or a file in the work folder."""
         read = partial(self._read, ctx, skill, resource_name, args)
         return (await self.recorder.step(ctx, skill, 'read_skill_resource', read)).value
 
@@ -160,24 +187,24 @@ class SkillActions(Generic[DepsT]):
         self, ctx: RunContext[DepsT], skill: Skill[Any], name: str, args: ScriptArguments
     ) -> Done[Any, ResourceRead]:
         async with self.recorder.read(ctx, skill) as record:
-            value: Any = await anyio.to_thread.run_sync(self.files.read, ctx, name)
-            if value is not None:
-                record.name_resource(name)
-            else:
-                await anyio.to_thread.run_sync(skill.check_unchanged)
-                files = await self._files(ctx, skill)
-                if name == results.INSTRUCTIONS and all(name != resource.name for resource in files.resources):
-                    text = await anyio.to_thread.run_sync(lambda: skill.content)
-                    record.name_resource(name)
-                    text = results.page_of(text, name, _page_number(args))
-                    return record.done(text, resource_name=name, bytes=_size(text))
-                resource = pick(name, files.resources, files.scripts, kind='resource', skill=skill.name)
+            await anyio.to_thread.run_sync(skill.check_unchanged)
+            files = await self._files(ctx, skill)
+            value: Any = None
+            if _means_instructions(name, skill, files):
+                name = INSTRUCTIONS
+                value = await write_instructions(skill, ctx) or await anyio.to_thread.run_sync(lambda: skill.content)
+            elif all(name != resource.name for resource in files.resources):
+                value = await read_from_work_dir(self.work_dirs, ctx, name)
+                value = names_in(name, files) if value is None else value
+            if value is None:
+                resource = find_resource(name, skill, files)
                 name = resource.name
                 record.name_resource(name)
-                if resource.function is not None:
-                    value = await resource.read(ctx, args)
+                if resource.function is not None or resource.has_own_load:
+                    value = await _load_resource(resource, ctx, args)
                     return record.done(value, resource_name=name, bytes=_size(value))
                 value = await resource.read(ctx)
+            record.name_resource(name)
             if isinstance(value, str):
                 value = results.page_of(value, name, _page_number(args))
             return record.done(value, resource_name=name, bytes=_size(value))
@@ -203,18 +230,23 @@ class SkillActions(Generic[DepsT]):
             raise
         if done.event.error is not None:
             if done.event.outcome == 'stopped':
-                raise ToolFailed(results.render_result(done.event.result, why=done.event.error))
+                raise ToolFailed(await self._told(ctx, skill, done.event.result, why=done.event.error))
             raise ToolFailed(done.event.error)
-        if not isinstance(done.value, ScriptResult):
-            return done.value
-        return self._answer(ctx, done.value)
+        result = done.value
+        if not isinstance(result, ScriptResult):
+            return result
+        text = await self._told(ctx, skill, result)
+        if result.exit_code:
+            raise ToolFailed(text)
+        return ToolReturn(text, metadata=result)
 
     async def _run(
         self, ctx: RunContext[DepsT], skill: Skill[Any], script: SkillScript | str, args: Any, *, ask: bool
     ) -> Done[Any, ScriptFinished]:
         if isinstance(script, str):
             files = await self._files(ctx, skill)
-            script = pick(script, files.scripts, files.resources, kind='script', skill=skill.name)
+            # A program that is not offered is looked for in the folder.
+            script = await anyio.to_thread.run_sync(find_script, script, skill, files)
         gate = self._gate(skill)
         ask = await gate.needs_approval(ctx, skill, script, args) or ask
         if ask:
@@ -223,20 +255,54 @@ class SkillActions(Generic[DepsT]):
         # Preparing a script may reveal which arguments it takes, so the policy looks at them again.
         if await script.prepare(ctx, args) and await gate.needs_approval(ctx, skill, script, args) and not ask:
             await check_approval(ctx, script, args)
-        async with self.recorder.run(ctx, skill, script) as record:
-            value, ending = await _run_script(script, ctx, args)
+        async with self.recorder.run(ctx, skill) as record:
+            record.name_resource(script.name)
+            async with self.recorder.streamed(ctx, script) as told:
+                value, ending = await self._run_in_work_dir(told, ctx, args)
             return record.done(value, script_name=script.name, **ending)
 
-    def _answer(self, ctx: RunContext[DepsT], result: ScriptResult) -> ToolReturn:
-        """What the model is told about a finished program, with the files it wrote."""
-        if result.files:
-            read_tool = self.history.tool_names(ctx)['read_skill_resource']
-            text = results.render_result(result, self.files.keep(ctx, result), read_tool)
-        else:
-            text = results.render_result(result)
-        if result.exit_code:
-            raise ToolFailed(text)
-        return ToolReturn(text, metadata=result)
+    async def call(
+        self, ctx: RunContext[DepsT], skill: Skill[Any], name: str, work: Callable[[], Awaitable[Any]]
+    ) -> Any:
+        """Call a tool of a skill that is a Python function, and record it like a script. Its errors pass."""
+        failure: Exception | None = None
+
+        async def attempt() -> Any:
+            nonlocal failure
+            try:
+                return await work()
+            except (SkillError, ToolFailed, ModelRetry) as error:
+                failure = error
+                raise ToolFailed(str(error)) from error
+
+        async def recorded() -> Done[Any, ScriptFinished]:
+            async with self.recorder.run(ctx, skill) as record:
+                value, ending = await ending_of(attempt)
+                return record.done(value, script_name=name, **ending)
+
+        done = await self.recorder.step(ctx, skill, None, recorded)
+        if failure is not None:
+            raise failure
+        return done.value
+
+    async def _run_in_work_dir(
+        self, script: SkillScript, ctx: RunContext[DepsT], args: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        if script.path is None:
+            return await run_script(script, ctx, args)
+        try:
+            async with self.work_dirs.use(ctx) as work_dir:
+                return await run_script(script.in_work_dir(work_dir), ctx, args)
+        except SkillScriptExecutionError as failure:
+            return None, failed(failure, 0.0)
+
+    async def _told(self, ctx: RunContext[DepsT], skill: Skill[Any], result: ScriptResult, why: str = '') -> str:
+        """What the model is told about a program, with the names under which its files can be read."""
+        if not result.files:
+            return results.render_result(result, why=why)
+        own = {resource.name for resource in (await self._files(ctx, skill)).resources}
+        names = [f'{WORK_PREFIX}{file.name}' if file.name in own else file.name for file in result.files]
+        return results.render_result(result, names, self.history.tool_names(ctx)['read_skill_resource'], why)
 
 
 async def _imports(skill: Skill[Any]) -> ImportedCode | None:
@@ -252,39 +318,63 @@ async def _off_the_loop(skill: Skill[Any], work: Callable[[], T]) -> T:
     return await guarded(working, what=f'instructions of skill {skill.name!r}', error=SkillResourceLoadError)
 
 
-def read_and_render(skill: Skill[Any], *, arguments: str | None = None, framed: bool = True) -> str:
-    """Read all that loading a skill needs, then render it. It blocks.
+async def render(
+    skill: Skill[Any], ctx: RunContext[Any] | None, *, arguments: str | None = None, framed: bool = True
+) -> str:
+    """Read and render a skill whose code may be imported.
 
     `arguments` are what a person typed after the skill's name. With `framed`, the instructions are in an element.
+
+    Raises:
+        SkillError: It cannot be read.
     """
+    written = await write_instructions(skill, ctx) if skill.path is None else None
+    return await _off_the_loop(
+        skill, partial(read_and_render, skill, written=written, arguments=arguments, framed=framed)
+    )
+
+
+def read_and_render(
+    skill: Skill[Any], *, written: str | None = None, arguments: str | None = None, framed: bool = True
+) -> str:
+    """Like `render`, with the instructions that were `written` for the run, if they were. It blocks."""
     skill.check_unchanged()
-    header, instructions = skill.read()
+    header, instructions = skill.read() if written is None else (skill.header, written)
     if arguments is not None:
         from .invoke import fill_in_arguments  # only people give arguments
 
         instructions = fill_in_arguments(instructions, arguments)
-    shown = skill.scripts[: results.MAX_FILES_SHOWN]
-    usages = {script.name: usage for script in shown if script.function_schema is None and (usage := script.usage)}
-    content = results.SkillContent(header, instructions, skill.resources, skill.scripts, usages)
-    return results.render_skill(skill, content, framed=framed)
+    to_explain = [script for script in skill.scripts if needs_usage(script, instructions)][:MAX_SCRIPTS_EXPLAINED]
+    usages = {script.name: usage for script in to_explain if (usage := script.usage)}
+    content = SkillContent(header, instructions, skill.resources, skill.scripts, usages)
+    return render_skill(skill, content, framed=framed)
 
 
-async def _run_script(script: SkillScript, ctx: RunContext[Any], args: Any) -> tuple[Any, dict[str, Any]]:
-    """Run a script; return its value and the event fields for how it ended. A failure is an event, not an error."""
-    started = perf_counter()
+async def _load_resource(resource: SkillResource, ctx: RunContext[Any], args: ScriptArguments) -> Any:
+    """What a function returns, or the `load` of a subclass."""
+    if not resource.has_own_load:
+        return await resource.read(ctx, args)
+    what = f'resource {resource.name!r}'
+    return await guarded(resource.load(ctx, args), what=what, error=SkillResourceLoadError)
 
-    def result_of(exit_code: int, stdout: str = '', stderr: str = '') -> ScriptResult:
-        return ScriptResult(exit_code=exit_code, stdout=stdout, stderr=stderr, duration=perf_counter() - started)
 
-    try:
-        value = await script.run(ctx, args)
-    except SkillScriptStoppedError as stopped:
-        return None, {'outcome': 'stopped', 'result': stopped.result, 'error': str(stopped)}
-    except (SkillError, ToolFailed) as failure:
-        return None, {'outcome': 'failed', 'result': result_of(1, stderr=str(failure)), 'error': str(failure)}
-    if isinstance(value, ScriptResult):
-        return value, {'outcome': 'failed' if value.exit_code else 'success', 'result': value}
-    return value, {'outcome': 'success', 'result': result_of(0, stdout=_text(value))}
+async def _run_script(script: SkillScript, ctx: RunContext[Any], args: Any) -> Any:
+    """What a script returns; the `run` of a subclass is guarded like a function."""
+    if not script.has_own_run:
+        return await script.run(ctx, args)
+    return await guarded(script.run(ctx, args), what=f'script {script.name!r}', error=SkillScriptExecutionError)
+
+
+async def run_script(script: SkillScript, ctx: RunContext[Any], args: Any) -> tuple[Any, dict[str, Any]]:
+    """Run a script; return its value and the event fields for how it ended."""
+    return await ending_of(partial(_run_script, script, ctx, args))
+
+
+def _means_instructions(name: str, skill: Skill[Any], files: SkillFiles) -> bool:
+    """Whether a name means the `SKILL.md` of a skill, and not a resource of that name."""
+    path = place_in(name, skill).path
+    is_named_so = path.casefold() == INSTRUCTIONS.casefold()
+    return is_named_so and all(resource.name not in (name, path) for resource in files.resources)
 
 
 def _page_number(args: ScriptArguments) -> int:
@@ -297,15 +387,5 @@ def _page_number(args: ScriptArguments) -> int:
         return 1
 
 
-def _text(value: Any) -> str:
-    """What the model reads when it is sent this as the result of a tool."""
-    if value is None or isinstance(value, str):
-        return value or ''
-    try:
-        return ToolReturnPart('', value, '').model_response_str()
-    except ValueError:
-        return repr(value)
-
-
 def _size(value: Any) -> int:
-    return len(value.data) if isinstance(value, BinaryContent) else len(_text(value).encode())
+    return len(value.data) if isinstance(value, BinaryContent) else len(text_of_value(value).encode())

@@ -29,11 +29,22 @@ async def as_step(name: str, work: Callable[[], Awaitable[T]]) -> T:
     return recorded.outcome()
 
 
+def is_in_dbos() -> bool:
+    """Whether this is the code of a DBOS workflow, or of a step of one."""
+    module: Any = sys.modules.get('dbos')
+    return module is not None and module.DBOS.workflow_id is not None
+
+
 def _dbos_in_workflow() -> Any:
     """DBOS, if this is the code of one of its workflows and not of a step."""
-    module: Any = sys.modules.get('dbos')
-    dbos = None if module is None else module.DBOS
-    return dbos if dbos is not None and dbos.workflow_id is not None and dbos.step_id is None else None
+    dbos: Any = sys.modules['dbos'].DBOS if is_in_dbos() else None
+    return dbos if dbos is not None and dbos.step_id is None else None
+
+
+def is_replayed() -> bool:
+    """Whether a Temporal workflow goes once more through code whose effects happened before."""
+    workflow: Any = sys.modules.get('temporalio.workflow')
+    return workflow is not None and workflow.in_workflow() and workflow.unsafe.is_replaying()
 
 
 @dataclass(kw_only=True, repr=False, eq=False)

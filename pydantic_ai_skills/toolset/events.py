@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Literal, TypeAlias
 
+import anyio
 import anyio.to_thread
-from pydantic_ai.messages import CapabilityEvent
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import CapabilityEvent, CustomEvent
 from pydantic_ai.tools import RunContext
 from typing_extensions import TypeVar as TypeVarWithDefault
 
 from pydantic_ai_skills.execution.base import ScriptResult
+from pydantic_ai_skills.execution.streaming import StreamName
 from pydantic_ai_skills.types.provenance import SkillProvenance
+from pydantic_ai_skills.types.script import SkillScript
 from pydantic_ai_skills.types.skill import DepsT
 
 logger = logging.getLogger('pydantic_ai_skills')
 
-EventT = TypeVarWithDefault('EventT', bound='SkillEvent', default='SkillEvent')
+EventT = TypeVarWithDefault('EventT', bound='SkillEvent | ScriptOutput', default='SkillEvent')
 
 EventHandler: TypeAlias = Callable[[RunContext[DepsT], EventT], Awaitable[None] | None]
 """A function of the run's context and the event, sync or async."""
@@ -70,10 +76,10 @@ class ResourceRead(SkillEvent):
 
 @dataclass(kw_only=True, repr=False)
 class ScriptFinished(SkillEvent):
-    """A script of a skill ended, successfully or not, or could not be started."""
+    """A script of a skill, or a tool it has in Python, ended, successfully or not, or could not be started."""
 
     script_name: str
-    """The script."""
+    """The script, or the name the skill has for its tool."""
 
     outcome: Literal['success', 'failed', 'stopped']
     """Whether it succeeded, failed, or was stopped because it exceeded a limit."""
@@ -86,11 +92,48 @@ class ScriptFinished(SkillEvent):
     """What the model is told about a script that was stopped, could not be started, or is a function that failed."""
 
 
+@dataclass(kw_only=True, repr=False)
+class SkillActivity(CustomEvent, name='skill_activity'):
+    """What `send_to_ui` tells a user interface: which skill is used and how it went, without any content.
+
+    AG-UI front ends get it as a custom event, front ends of the Vercel AI SDK as a data part.
+    """
+
+    activity: Literal['loaded', 'read', 'ran']
+    """What was done."""
+
+    skill_name: str
+    """The skill."""
+
+    item: str | None = None
+    """The resource that was read, or the script that was run."""
+
+    outcome: Literal['success', 'failed', 'stopped'] = 'success'
+    """How a script ended."""
+
+    duration: float
+    """Seconds it took."""
+
+
+async def send_to_ui(ctx: RunContext[Any], event: SkillEvent) -> None:
+    """Send a skill event to the user interface, through the AG-UI or Vercel AI adapter of pydantic-ai.
+
+    With a `SkillsCapability`, register it on the agent: `agent.on_event(SkillEvent)(send_to_ui)`. With a toolset alone,
+    register it there: `toolset.on(SkillEvent)(send_to_ui)`.
+    """
+    about: dict[str, Any] = {'activity': 'loaded'}
+    if isinstance(event, ResourceRead):
+        about = {'activity': 'read', 'item': event.resource_name}
+    elif isinstance(event, ScriptFinished):
+        about = {'activity': 'ran', 'item': event.script_name, 'outcome': event.outcome}
+    await ctx.emit(SkillActivity(skill_name=event.skill_name, duration=event.duration, **about))
+
+
 class EventHandlers(Generic[DepsT]):
     """The application's functions that handle events."""
 
     def __init__(self) -> None:
-        self.functions: list[tuple[type[SkillEvent], EventHandler[DepsT, Any]]] = []
+        self.functions: list[tuple[type[SkillEvent | ScriptOutput], EventHandler[DepsT, Any]]] = []
         self.others: Sequence[EventHandlers[DepsT]] = ()
 
     def adopt(self, others: Sequence[EventHandlers[DepsT]]) -> None:
@@ -102,7 +145,12 @@ class EventHandlers(Generic[DepsT]):
         self.functions.append((event_type, handler))
         return handler
 
-    async def tell(self, ctx: RunContext[DepsT], event: SkillEvent) -> None:
+    def hear(self, event_type: type[SkillEvent | ScriptOutput]) -> bool:
+        """Whether a function is called for events of this type."""
+        own = any(issubclass(event_type, each) for each, _ in self.functions)
+        return own or any(other.hear(event_type) for other in self.others)
+
+    async def tell(self, ctx: RunContext[DepsT], event: SkillEvent | ScriptOutput) -> None:
         """Call the functions for an event, one after another. A failure is logged and does not stop the others."""
         for event_type, handler in tuple(self.functions):
             if not isinstance(event, event_type):
@@ -117,3 +165,84 @@ class EventHandlers(Generic[DepsT]):
                 await anyio.to_thread.run_sync(log)
         for other in self.others:
             await other.tell(ctx, event)
+
+
+# --- Output while it is printed -----------------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True, repr=False)
+class ScriptOutput(CapabilityEvent, namespace='skills'):
+    """A piece of what a script or a command prints, while it runs, without secrets.
+
+    Subscribe to it by itself: it is not among the events of `SkillEvent`, of which there is one for each action. Only
+    processes on this machine are heard while they run, and of a run at most `MAX_STREAMED_CHARS`.
+    """
+
+    skill_name: str | None
+    """The skill; `workspace-tools` for a command of the model."""
+
+    script_name: str
+    """The script, or `run_command`."""
+
+    stream: StreamName
+    """Whether it was printed to standard output or to standard error."""
+
+    text: str
+    """What was printed since the last event."""
+
+    run_id: str | None = None
+    """The agent run in which it happened."""
+
+
+MAX_STREAMED_CHARS = 1_000_000
+"""How much of the output of a run is told while it is printed. The result has the beginning and the end in any case."""
+
+STREAM_INTERVAL = 0.05
+"""Seconds between two events with output."""
+
+
+@asynccontextmanager
+async def streamed(
+    handlers: EventHandlers[DepsT], ctx: RunContext[DepsT], script: SkillScript, *, emits: bool
+) -> AsyncGenerator[SkillScript]:
+    """The script, with its output told to the handlers while it runs, and to the event stream of the run if `emits`."""
+    if not emits and not handlers.hear(ScriptOutput):
+        yield script
+        return
+    printed, over, room = deque[tuple[StreamName, str]](), anyio.Event(), MAX_STREAMED_CHARS
+    failure: Exception | None = None
+
+    def hear(name: StreamName, text: str) -> None:
+        nonlocal room
+        if room > 0:
+            printed.append((name, text[:room]))
+            room -= len(text)
+
+    async def tell() -> None:
+        while not over.is_set():
+            with anyio.move_on_after(STREAM_INTERVAL):
+                await over.wait()
+            while printed:
+                event = _joined(printed, script, ctx.run_id)
+                await handlers.tell(ctx, event)
+                if emits:
+                    with suppress(UserError):  # there is no event stream in a Temporal activity
+                        await ctx.emit(event)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(tell)
+        try:
+            yield script.told_to(hear)
+        except Exception as error:  # noqa: BLE001 - raised below, not in a group of errors
+            failure = error
+        over.set()
+    if failure is not None:
+        raise failure
+
+
+def _joined(printed: deque[tuple[StreamName, str]], script: SkillScript, run_id: str | None) -> ScriptOutput:
+    """The next event: the pieces at the beginning that were printed to the same stream."""
+    name, text = printed.popleft()
+    while printed and printed[0][0] == name:
+        text += printed.popleft()[1]
+    return ScriptOutput(skill_name=script.skill_name, script_name=script.name, stream=name, text=text, run_id=run_id)

@@ -1,18 +1,23 @@
 """Tells from the messages which skills a conversation has loaded, and which of them the model can no longer read.
 
 The messages are the only record, so a saved conversation has its skills back when any process resumes it, and no other
-conversation has them. Since history processing may delete the messages that loaded a skill, the metadata of each
-request note which skills were loaded by then.
+conversation has them. The metadata of a tool return say which skill it loaded. Since history processing may delete it,
+the metadata of the messages after it note which skills were loaded by then; who cuts off the end of a conversation to
+go on from an earlier point cuts off these notes too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, cast
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any, Generic, NamedTuple, cast
 
+import anyio.to_thread
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import (
-    CapabilityLoadDeltaPart,
+    InstructionPart,
     LoadCapabilityReturnPart,
     ModelMessage,
     ModelRequest,
@@ -28,13 +33,13 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.tools import RunContext
 
+from pydantic_ai_skills.exceptions import SkillError
 from pydantic_ai_skills.types.skill import DepsT, Skill
 
+from .library import SkillLibrary, may_read
+from .prompt import View
 from .recording import carried
-from .results import is_skill_text, rename_tools
-
-if TYPE_CHECKING:
-    from .library import SkillLibrary
+from .results import rename_tools
 
 DEFAULT_ID = 'skills'
 """The instructions of a toolset with an id stay in the cached prefix; changes are appended to the conversation."""
@@ -42,11 +47,34 @@ DEFAULT_ID = 'skills'
 LOAD_KIND = 'capability-load'
 """The kind of pydantic-ai's tool that loads a capability, whatever its name."""
 
+LOAD = 'pydantic_ai_skills.load'
+"""Marks the text of a skill that the model loaded, in the metadata of the tool return."""
+
+MIN_TEXT_LEFT = 0.9
+"""With less than this share of its text left, a skill is no longer loaded: history processing has cut it."""
+
 INVOKED = 'pydantic_ai_skills.invoked'
 """Marks the text of a skill that a person loaded, in the metadata of the prompt."""
 
 LOADED = 'pydantic_ai_skills.loaded'
 """Notes the skills that were loaded up to a request, in the metadata of its message."""
+
+
+NOTICE = 'notice'
+"""The name of the instruction part about skills that the model should load again."""
+
+
+class Load(NamedTuple):
+    """A load of a skill that the model can still read."""
+
+    name: str
+    """The skill, as it was asked for."""
+
+    text: str = ''
+    """The result of `load_skill`; empty if a person loaded the skill."""
+
+    digest: object = None
+    """Identifies the instructions that were loaded."""
 
 
 class SkillHistory(Generic[DepsT]):
@@ -58,8 +86,9 @@ class SkillHistory(Generic[DepsT]):
         self.toolset_id = toolset_id
         suffix = '' if toolset_id == DEFAULT_ID else f'.{toolset_id}'
         self.kinds = {tool: ToolKind[Any, Any]('pydantic_ai_skills', f'{tool}{suffix}') for tool in tools}
-        self.tells_of_lost = True
-        """Whether the toolset's instructions name lost skills; a capability does it sooner and turns this off."""
+        self.has_capability = False
+        """Whether a capability sees each request: it tells about lost skills, and holds tools of unloaded ones back."""
+        self._digests: dict[str, tuple[Skill[Any], str | None]] = {}
 
     # --- Loaded skills --------------------------------------------------------------------------------------------
 
@@ -72,53 +101,88 @@ class SkillHistory(Generic[DepsT]):
         return self.library.existing_now(self._found(ctx), ctx)
 
     def _found(self, ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
-        names = (name for name, _ in self._loads(messages_of(ctx) or ()))
+        names = (load.name for load in self._loads(messages_of(ctx) or ()))
         deferred = sorted(ctx.loaded_capability_ids) if self.library.on_demand is not None else ()
         return self.library.named((*names, *deferred))
 
     async def check_loaded(self, skill: Skill[Any], ctx: RunContext[DepsT]) -> None:
         """Raise a `ToolFailed` that says how to load a skill, unless it is loaded."""
-        if messages_of(ctx) is None or skill in await self.loaded(ctx):
-            return
+        if messages_of(ctx) is not None and all(skill is not loaded for loaded in await self.loaded(ctx)):
+            raise self.not_loaded(skill, ctx)
+
+    def not_loaded(self, skill: Skill[Any], ctx: RunContext[DepsT]) -> ToolFailed:
+        """What to tell a model that uses a skill without loading it."""
         if self.library.is_deferred(skill, ctx):
-            raise ToolFailed(_not_loaded(skill, _load_capability(ctx), 'id'))
-        raise ToolFailed(_not_loaded(skill, self.tool_names(ctx)['load_skill'], 'skill_name'))
+            return ToolFailed(_not_loaded(skill, _load_capability(ctx), 'id'))
+        return ToolFailed(_not_loaded(skill, self.tool_names(ctx)['load_skill'], 'skill_name'))
 
     def was_sent(self, text: str, ctx: RunContext[Any]) -> bool:
         """Whether this toolset's own `load_skill` returned this very text, and the model can still read it."""
-        return any(text == sent for _, sent in self._loads(messages_of(ctx) or ()))
+        return any(text in load.text for load in self._loads(messages_of(ctx) or ()))
 
-    def _loads(self, messages: Sequence[ModelMessage]) -> Iterator[tuple[str, object]]:
-        """The names of the skills loaded in these messages, each with the result of the `load_skill` that did it."""
+    def is_being_sent(self, skill: Skill[Any], ctx: RunContext[Any]) -> bool:
+        """Whether an earlier call in the same response loads this skill too."""
+        if carried(ctx, 'tool_call_approved', default=False):
+            return False  # the other one may have been denied
+        messages = carried(ctx, 'messages', cast(Sequence[ModelMessage], ()))
+        response = next((message for message in reversed(messages) if isinstance(message, ModelResponse)), None)
+        calls = (part for part in (response.parts if response else ()) if isinstance(part, ToolCallPart))
+        loads = (call for call in calls if call.tool_kind == self.kinds['load_skill'].id)
+        first = next((call for call in loads if self._means(call, skill)), None)
+        return first is not None and first.tool_call_id != ctx.tool_call_id
+
+    def worded(self, view: View, ctx: RunContext[Any]) -> InstructionPart | None:
+        """The part that lists the skills of a view, with the tools of the run under the names they have there."""
+        library = self.library
+        part = library.settings.instructions(view, self.tools_there(ctx)) if ctx.tools else view.instructions
+        if part is None:
+            return None
+        # Where runs see different skills, they share what comes before the list.
+        return replace(part, content=self.with_tool_names(part.content, ctx), dynamic=library.has_filter)
+
+    def _means(self, call: ToolCallPart, skill: Skill[Any]) -> bool:
+        return any(named is skill for named in self.library.named([str(_skill_of(call))]))
+
+    def mark_of(self, skill: Skill[Any], text: str) -> dict[str, Any]:
+        """The metadata of the tool return that loads a skill."""
+        mark = {'skill': skill.name, 'toolset': self.toolset_id, 'chars': len(text), 'digest': self._digest(skill)}
+        return {LOAD: mark}
+
+    def _loads(self, messages: Sequence[ModelMessage]) -> Iterator[Load]:
+        """The loads in these messages, in their order."""
         kind = self.kinds['load_skill'].id
         asked: dict[str, object] = {}
         for part in _parts(messages):
             if isinstance(part, UserPromptPart):
-                yield from ((name, None) for name in _invoked(part, self.toolset_id))
+                yield from map(Load, _invoked(part, self.toolset_id))
             elif isinstance(part, ToolCallPart) and part.tool_kind == kind:
-                asked[part.tool_call_id] = part.args_as_dict().get('skill_name')
-            elif isinstance(part, ToolReturnPart) and part.tool_kind == kind and is_skill_text(part.content):
-                name = asked.get(part.tool_call_id)
-                if isinstance(name, str):
-                    yield name, part.content
+                asked[part.tool_call_id] = _skill_of(part)
+            elif isinstance(part, ToolReturnPart) and part.tool_kind == kind:
+                load = _load_of(part, asked.get(part.tool_call_id))
+                if load is not None:
+                    yield load
 
     # --- Lost skills ----------------------------------------------------------------------------------------------
 
     def note_loaded(self, ctx: RunContext[DepsT]) -> None:
         """Note the skills loaded so far, in case history processing deletes the messages that loaded them.
 
-        The last exchange gets the note, because processors keep it, and the first request, because many keep that too.
-        The response gets it as well, since pydantic-ai drops metadata when it merges two requests. Messages of other
-        runs get no notes: several conversations may begin with them.
+        The last exchange gets the note, because processors keep it: the response as well as the request, since
+        pydantic-ai drops metadata when it merges two requests. Messages of other runs get no notes: several
+        conversations may begin with them.
         """
         messages = carried(ctx, 'messages', cast(Sequence[ModelMessage], ()))
         if names := self._ever_loaded(messages):
-            for message in (messages[0], *messages[-2:]):
+            for message in messages[-2:]:
                 if message.run_id == ctx.run_id:
                     add_note(message, LOADED, self.toolset_id, names)
 
-    async def lost(self, ctx: RunContext[DepsT], messages: Sequence[ModelMessage]) -> str | None:
-        """What to tell the model about skills that were loaded once and are no longer in these messages."""
+    async def notice(self, ctx: RunContext[DepsT], messages: Sequence[ModelMessage]) -> str | None:
+        """What to tell the model about skills that these messages no longer hold, or hold in an old version."""
+        told = (await self._lost(ctx, messages), await self._changed(ctx, messages))
+        return ' '.join(filter(None, told)) or None
+
+    async def _lost(self, ctx: RunContext[DepsT], messages: Sequence[ModelMessage]) -> str | None:
         now = self.library.named(self._names(post_compaction_window(messages)))
         missing = [skill for skill in self.library.named(self._ever_loaded(messages)) if skill not in now]
         gone = await self.library.existing(missing, ctx) if missing else []
@@ -126,10 +190,33 @@ class SkillHistory(Generic[DepsT]):
             return None
         deferred = all(self.library.is_deferred(skill, ctx) for skill in gone)
         load_tool = _load_capability(ctx) if deferred else self.tool_names(ctx)['load_skill']
-        return _lost([skill.name for skill in gone], load_tool)
+        return _no_longer_there([skill.name for skill in gone], load_tool)
+
+    async def _changed(self, ctx: RunContext[DepsT], messages: Sequence[ModelMessage]) -> str | None:
+        read = {load.name: load.digest for load in self._loads(post_compaction_window(messages)) if load.digest}
+        loaded = await self.library.existing(self.library.named(read), ctx) if read else []
+        changed = [skill.name for skill in loaded if await self._now(skill) not in (None, read.get(skill.name))]
+        return _changed_since(changed, self.tool_names(ctx)['load_skill']) if changed else None
+
+    async def _now(self, skill: Skill[Any]) -> str | None:
+        """The digest of the instructions as they are now. A file is read once for each version that a reload finds."""
+        known, digest = self._digests.get(skill.name, (None, None))
+        if known is not skill and may_read():
+            digest = await anyio.to_thread.run_sync(self._digest, skill)
+        return digest
+
+    def _digest(self, skill: Skill[Any]) -> str | None:
+        """Identifies the instructions of a skill's folder, wherever the folder is; `None` for others."""
+        digest = None
+        if skill.path is not None:
+            with suppress(SkillError):  # the model is told when it loads the skill
+                text = skill.content.replace(skill.path, '')
+                digest = sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]
+        self._digests[skill.name] = skill, digest
+        return digest
 
     def _names(self, messages: Sequence[ModelMessage]) -> list[str]:
-        names = [name for name, _ in self._loads(messages)]
+        names = [load.name for load in self._loads(messages)]
         return names + (_loaded_capabilities(messages) if self.library.on_demand is not None else [])
 
     def _ever_loaded(self, messages: Sequence[ModelMessage]) -> list[str]:
@@ -145,6 +232,16 @@ class SkillHistory(Generic[DepsT]):
         seen = {tool.tool_kind: name for name, tool in ctx.tools.items() if tool.tool_kind in own}
         return {tool: seen.get(kind, tool) for kind, tool in own.items()}
 
+    def tools_there(self, ctx: RunContext[Any]) -> frozenset[str]:
+        """Those of the toolset's own tools that the model can call."""
+        seen = {tool.tool_kind for tool in ctx.tools.values() if ctx.is_tool_available(tool)}
+        return frozenset(tool for tool, kind in self.kinds.items() if kind.id in seen)
+
+    def names_seen(self, names: Iterable[str], ctx: RunContext[Any]) -> list[str]:
+        """The names by which the model knows tools of skills: with the prefix that `load_skill` has for it."""
+        prefix = self.tool_names(ctx)['load_skill'].removesuffix('load_skill')
+        return [f'{prefix}{name}' for name in names]
+
     def with_tool_names(self, text: str, ctx: RunContext[DepsT]) -> str:
         """This package's text with the names by which the model knows the toolset's tools."""
         renamed = [(own, seen) for own, seen in self.tool_names(ctx).items() if own != seen]
@@ -159,11 +256,19 @@ def _not_loaded(skill: Skill[Any], load_tool: str, parameter: str) -> str:
     return f'The skill {skill.name!r} is not loaded. Call `{load_tool}` with {parameter} {skill.name!r} first.'
 
 
-def _lost(names: Sequence[str], load_tool: str) -> str:
+def _no_longer_there(names: Sequence[str], load_tool: str) -> str:
     """A note about loaded skills whose instructions were taken out of the conversation."""
     listed = ', '.join(map(repr, names))
     return (
         f'These skills were loaded earlier, but their instructions are no longer in the conversation: {listed}. '
+        f'Call `{load_tool}` again before you use one of them.'
+    )
+
+
+def _changed_since(names: Sequence[str], load_tool: str) -> str:
+    """A note about loaded skills whose instructions have changed."""
+    return (
+        f'The instructions of these skills have changed since you loaded them: {", ".join(map(repr, names))}. '
         f'Call `{load_tool}` again before you use one of them.'
     )
 
@@ -177,9 +282,22 @@ def messages_of(ctx: RunContext[Any]) -> Sequence[ModelMessage] | None:
     return None if messages is None else post_compaction_window(messages)
 
 
-def is_in(prompt: str, messages: Iterable[ModelMessage]) -> bool:
-    """Whether the messages already contain this prompt."""
-    return any(isinstance(part, UserPromptPart) and part.content == prompt for part in _parts(messages))
+def _skill_of(call: ToolCallPart) -> object:
+    """The skill that a call of `load_skill` names."""
+    return call.args_as_dict().get('skill_name')
+
+
+def _load_of(part: ToolReturnPart, asked: object) -> Load | None:
+    """The load that a result of `load_skill` stands for; `None` if it did not load a skill, or its text was cut.
+
+    What a hook adds around the text does no harm. If a hook dropped the metadata, the call says which skill it was.
+    """
+    text = part.model_response_str()
+    start, end = text.find('<skill '), text.rfind('</skill>')
+    mark = _mapping(_mapping(part.metadata).get(LOAD))
+    name, chars = mark.get('skill', asked), mark.get('chars', 0)
+    is_whole = 0 <= start < end and isinstance(chars, int) and end - start >= MIN_TEXT_LEFT * chars - len('</skill>')
+    return Load(name, text, mark.get('digest')) if is_whole and isinstance(name, str) else None
 
 
 def _parts(messages: Iterable[ModelMessage]) -> Iterator[ModelRequestPart | ModelResponsePart]:
@@ -227,7 +345,7 @@ def _loaded_capabilities(messages: Sequence[ModelMessage]) -> list[str]:
             asked[part.tool_call_id] = part.args_as_dict().get('id')
         elif isinstance(part, LoadCapabilityReturnPart) and part.outcome == 'success':
             loaded[asked.get(part.tool_call_id)] = None
-        elif isinstance(part, CapabilityLoadDeltaPart):
+        elif part.part_kind == 'capability-load-delta':  # its class is missing in older versions of pydantic-ai
             loaded |= dict.fromkeys(part.loaded)
     return [id for id in loaded if isinstance(id, str)]
 

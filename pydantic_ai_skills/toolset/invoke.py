@@ -1,13 +1,25 @@
-"""Fills the arguments of `/name arguments` into the instructions of a skill that a person loads."""
+"""What a person who loads a skill gives: the arguments of `/name arguments`, and the dependencies of the run."""
 
 from __future__ import annotations
 
 import re
 import shlex
+from typing import Any, cast
+
+from pydantic_ai.tools import RunContext
+from pydantic_ai.usage import RunUsage
+
+NOT_GIVEN: Any = object()
+"""Stands for dependencies that were not given: `None` is what many agents have."""
 
 _NUMBER = r'(?<![A-Z$\\])\$(\d{1,2})(?![\w]|[.,]\d)'
 _PLACES = re.compile(rf'{_NUMBER}|\$ARGUMENTS\[(\d{{1,3}})\]|\$ARGUMENTS\b')
 _COUNTS_FROM_ZERO = re.compile(_NUMBER.replace(r'\d{1,2}', '0'))
+
+
+def context_of(deps: Any) -> RunContext[Any] | None:
+    """The context of a run that has not begun: it has dependencies, and no model. `None` if they were not given."""
+    return None if deps is NOT_GIVEN else RunContext(deps=deps, model=cast(Any, None), usage=RunUsage())
 
 
 def fill_in_arguments(text: str, arguments: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
 from itertools import count
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, TypeGuard
 
 import anyio.to_thread
 from pydantic_ai.exceptions import UserError
@@ -18,11 +18,15 @@ from pydantic_ai.tools import RunContext
 
 from pydantic_ai_skills.catalog.merge import Catalog, Contents, load_catalog, merge
 from pydantic_ai_skills.directory.directory import SkillsDirectory
+from pydantic_ai_skills.execution.base import SkillScriptExecutor, is_sandbox
 from pydantic_ai_skills.execution.gate import Gate
-from pydantic_ai_skills.problems import SkillProblem
+from pydantic_ai_skills.filesystem.locks import ThreadLock
+from pydantic_ai_skills.problems import SkillProblem, problem
 from pydantic_ai_skills.registries.base import SkillRegistry
+from pydantic_ai_skills.types.found_skills import same_objects
 from pydantic_ai_skills.types.skill import DepsT, Skill
 
+from .compat import LOADS_FROM_CODE
 from .prompt import View, ViewSettings, attachments
 from .recording import about_problem
 
@@ -49,6 +53,7 @@ class SkillLibrary(Generic[DepsT]):
         settings: ViewSettings,
         skill_filter: SkillFilter[DepsT] | None,
         gate: Gate,
+        max_on_demand: int = 50,
         watch: bool = False,
     ) -> None:
         self._watch = watch
@@ -64,16 +69,28 @@ class SkillLibrary(Generic[DepsT]):
         """Decides whether code of its skills runs."""
         self.on_demand: str | None = None
         """The id of the capability that offers skills as deferred capabilities, if one does."""
+        self.max_on_demand = max_on_demand
+        """With more skills than this, none is offered as a deferred capability."""
+        self.is_on_demand = False
+        """Whether the skills that were read are offered as deferred capabilities."""
         self.generation = (0, 0)
         """How many reloads there were, and how many of them included the registries."""
         self._parts: tuple[SkillLibrary[DepsT], ...] = ()
         self._generations = (0, 0)
         self._view: View | None = None
         self._shown_of: tuple[View, tuple[str, ...] | None] | None = None
-        self._lock = threading.RLock()
+        self._lock = ThreadLock()
         self._tickets = count(1)
         self._asked = self._answered = 0
         self._logged: frozenset[SkillProblem] = frozenset()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy reads its sources itself.
+        return {**vars(self), '_view': None, '_shown_of': None, '_watched': None, '_tickets': None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._tickets = count(self._asked + 1)
 
     def write(self, skill: Skill[DepsT]) -> None:
         """Add a skill written in Python."""
@@ -82,13 +99,31 @@ class SkillLibrary(Generic[DepsT]):
             if self._view is not None:
                 self._show(self._merged(self._view.catalog))
 
+    def remove(self, skill: Skill[DepsT]) -> None:
+        """Remove a skill written in Python."""
+        with self._lock:
+            self.in_python.pop(skill.name, None)
+            if self._view is not None:
+                self._show(self._merged(self._view.catalog))
+
     def combine(self, parts: Iterable[SkillLibrary[DepsT]]) -> None:
         """Show the skills of other libraries. Each skill keeps the filter and the policy of the library it is from."""
         self._parts = tuple(parts)
 
+    def written(self) -> list[Skill[DepsT]]:
+        """The skills written in Python, also those of the libraries that were combined."""
+        return [skill for part in self._parts or (self,) for skill in part.in_python.values()]
+
     def owner_of(self, skill: Skill[Any]) -> SkillLibrary[DepsT]:
         """The library a skill is from: one of those that were combined, or this one."""
         return self._parts[self.look().catalog.part_of.get(skill.name, 0)] if self._parts else self
+
+    @property
+    def sandbox(self) -> SkillScriptExecutor | None:
+        """The sandbox in which the scripts of a source run, if one does."""
+        sources = (source for part in self._parts or (self,) for source in (*part.directories, *part.registries))
+        executors = (getattr(source, 'script_executor', None) for source in sources)
+        return next((executor for executor in executors if executor is not None and is_sandbox(executor)), None)
 
     # --- What there is --------------------------------------------------------------------------------------------
 
@@ -115,10 +150,17 @@ class SkillLibrary(Generic[DepsT]):
         return self._generations != self._generation_of_parts and may_read()
 
     def _is_current(self, view: View) -> bool:
-        """Whether nothing was added to the skills written in Python since, and the parts have the same catalogs."""
+        """Whether nothing was assigned or added to skills since, and the parts have the same catalogs."""
+        if view.assignments != Skill.assignments:
+            return False
         if self._parts:
-            return view.catalog.parts == self._contents_of_parts()
+            return same_objects(view.catalog.parts, self._contents_of_parts())
         return not self.in_python or view.attached == attachments(self.in_python.values())
+
+    async def catch_up(self) -> None:
+        """Read the sources if there is no view yet, or an outdated one."""
+        if self._view is None or self._is_outdated:
+            await self.load()
 
     async def load(self) -> None:
         """Make the view now, off the event loop."""
@@ -187,35 +229,45 @@ class SkillLibrary(Generic[DepsT]):
 
     def _show(self, catalog: Catalog) -> View:
         """Make the view of a catalog, replace the last one with it, and log new problems."""
-        self._view = view = self.settings.view(catalog, self.in_python.values())
+        view = self.settings.view(catalog, self.in_python.values())
+        self.is_on_demand, found = self._check_on_demand(catalog)
+        self._view = view = replace(view, problems=(*view.problems, *found))
         problems = (*catalog.problems, *view.problems)
-        for problem in problems:
-            if problem not in self._logged:
-                logger.warning('%s', problem, extra=about_problem(problem))
+        for found in problems:
+            if found not in self._logged:
+                logger.warning('%s', found, extra=about_problem(found))
         self._logged = frozenset(problems)
         return view
+
+    def _check_on_demand(self, catalog: Catalog) -> tuple[bool, list[SkillProblem]]:
+        """Whether skills are offered as deferred capabilities, and the problem if they are too many for that."""
+        count = sum(map(_may_be_deferred, catalog.skills.values())) if self.on_demand else 0
+        if count <= self.max_on_demand:
+            return self.on_demand is not None, []
+        message = f'{count:,} skills are too many to be offered on demand (max_on_demand is {self.max_on_demand:,}).'
+        return False, [problem('too-many-on-demand', self.on_demand or '', message)]
 
     # --- What a run sees ------------------------------------------------------------------------------------------
 
     async def visible(self, ctx: RunContext[DepsT]) -> View:
         """The skills that the model of a run may load by itself. What has to be read is read off the event loop."""
-        if self._view is None or self._is_outdated:
-            await self.load()
+        await self.catch_up()
         view = self.look()
         names = self._shown(view)
-        if self._has_filter:
+        if self.has_filter:
             skills = view.catalog.skills
             existing = await self.existing([skills[name] for name in (skills if names is None else names)], ctx)
             names = tuple(skill.name for skill in existing)
         return view if names is None else self.settings.narrow(view, names)
 
     @property
-    def _has_filter(self) -> bool:
+    def has_filter(self) -> bool:
+        """Whether runs may see different skills."""
         return any(part.skill_filter is not None for part in self._parts or (self,))
 
-    def listed(self, view: View, ctx: RunContext[DepsT]) -> View:
+    def listed(self, view: View, ctx: RunContext[DepsT] | None) -> View:
         """The view without the skills that pydantic-ai lists and loads as deferred capabilities."""
-        if self.on_demand is None:
+        if not self.is_on_demand:
             return view
         deferred = {skill.name for skill in self.deferred(view.catalog.skills.values(), ctx)}
         return self.settings.narrow(view, tuple(name for name in view.catalog.skills if name not in deferred))
@@ -225,19 +277,22 @@ class SkillLibrary(Generic[DepsT]):
 
         The model must be allowed to load them, their source must be trusted, and no other capability may have the name.
         """
-        if self.on_demand is None:
+        if not self.is_on_demand:
             return []
         taken = {self.on_demand} if ctx is None else {self.on_demand, *_ids_of_capabilities(ctx)}
-        allowed = (skill for skill in skills if skill.is_trusted and not skill.disable_model_invocation)
-        return [skill for skill in allowed if skill.name not in taken]
+        return [skill for skill in skills if _may_be_deferred(skill) and skill.name not in taken]
 
     def is_deferred(self, skill: Skill[Any], ctx: RunContext[Any]) -> bool:
         """Whether a run offers this skill as a deferred capability."""
         return bool(self.deferred([skill], ctx))
 
+    def comes_as_capability(self, skill: Skill[Any], ctx: RunContext[Any]) -> bool:
+        """Whether a loaded skill has its tools and settings from a deferred capability, which pydantic-ai activates."""
+        return self.is_deferred(skill, ctx) and (LOADS_FROM_CODE or skill.name in ctx.loaded_capability_ids)
+
     async def existing(self, skills: Sequence[Skill[DepsT]], ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
         """Those of the skills that exist for a run, even if only a person may load them."""
-        if not self._has_filter:
+        if not self.has_filter:
             return list(skills)
         ask = partial(self._answers, skills, ctx)
         many = len(skills) > MAX_SKILLS_FILTERED_AT_ONCE
@@ -260,8 +315,8 @@ class SkillLibrary(Generic[DepsT]):
         """The skills of these names, whether or not they exist for a run; none if nothing was read yet."""
         catalog = self._view.catalog if self._view else None
         # Several names may mean one skill: `My_Skill` finds `my-skill`.
-        found = dict.fromkeys(catalog.get(name) for name in names) if catalog else ()
-        return [skill for skill in found if skill is not None]
+        found = [skill for name in names if (skill := catalog.get(name))] if catalog else []
+        return list({skill.name: skill for skill in found}.values())
 
     def _shown(self, view: View) -> tuple[str, ...] | None:
         """The names of the skills that a model may load by itself; `None` for all."""
@@ -270,6 +325,16 @@ class SkillLibrary(Generic[DepsT]):
             names = tuple(name for name, skill in skills.items() if not skill.disable_model_invocation)
             self._shown_of = view, None if len(names) == len(skills) else names
         return self._shown_of[1]
+
+
+def _may_be_deferred(skill: Skill[Any]) -> bool:
+    return skill.is_trusted and not skill.disable_model_invocation
+
+
+def is_context(ctx: Any) -> TypeGuard[RunContext[Any]]:
+    """Whether this is the context of a run, not `None` or a stand-in for one."""
+    has_parts = isinstance(getattr(ctx, 'messages', None), list) and isinstance(getattr(ctx, 'tools', None), dict)
+    return has_parts and isinstance(ctx, RunContext)
 
 
 def _without_waiting(answer: Awaitable[bool]) -> bool:

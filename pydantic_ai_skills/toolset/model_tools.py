@@ -9,6 +9,7 @@ from typing import Annotated, Any, Generic
 import anyio.to_thread
 from pydantic import Field
 from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.messages import ToolReturn
 from pydantic_ai.tools import RunContext
 
 from pydantic_ai_skills.catalog.merge import Catalog
@@ -16,8 +17,9 @@ from pydantic_ai_skills.catalog.search import SkillSearch, wait_here
 from pydantic_ai_skills.types.skill import DepsT, Skill
 
 from . import results
-from .actions import ScriptArguments, SkillActions
+from .actions import ResourceArguments, ScriptArguments, SkillActions
 from .durable import as_step
+from .skill_toolsets import known_names
 
 MAX_FOUND = 100
 """How many results a model may ask a search for."""
@@ -33,22 +35,17 @@ class ModelTools(Generic[DepsT]):
         self.search = search
 
     async def list_skills(self, ctx: RunContext[DepsT], page: int = 1) -> dict[str, Any] | str:
-        """List the available skills with their descriptions.
-
-        Args:
-            page: Which page, where there are too many for one.
-        """
+        """List all skills."""
         skills = self.library.listed(await self.library.visible(ctx), ctx).catalog.skills.values()
         return await anyio.to_thread.run_sync(results.list_page, skills, page)
 
     async def search_skills(
         self, ctx: RunContext[DepsT], query: str, limit: Annotated[int, Field(ge=1, le=MAX_FOUND)] = 10
     ) -> dict[str, str] | str:
-        """Find skills for a task. The result has their names and descriptions, the best first.
+        """Find skills for a task.
 
         Args:
-            query: What the task is about, in a few words.
-            limit: How many skills to get at most.
+            query: A few words about the task.
         """
         visible = self.library.listed(await self.library.visible(ctx), ctx).catalog.skills
         every = self.library.look().catalog.skills
@@ -62,27 +59,32 @@ class ModelTools(Generic[DepsT]):
 
         return await as_step(f'{self.history.toolset_id}__search_skills', find)
 
-    async def load_skill(self, ctx: RunContext[DepsT], skill_name: str) -> str:
-        """Load a skill: its instructions, and the names of its resources and scripts. Do this before using the skill.
-
-        Args:
-            skill_name: The name of the skill, as listed.
-        """
+    async def load_skill(self, ctx: RunContext[DepsT], skill_name: str) -> Any:
+        """Load a skill's instructions and file names. Do this before using it."""
         skill = await self._find(skill_name, ctx)
         if self.library.is_deferred(skill, ctx):
             await self.history.check_loaded(skill, ctx)
             return results.already_loaded(skill)
-        return await self.actions.load(ctx, skill)
+        done = await self.actions.load(ctx, skill)
+        if done.event.repeated:
+            return done.value
+        # Few skills have tools.
+        made = (
+            self.actions.typed.names(skill)
+            if skill.tools or skill.tool_specs or skill.known_files is None or skill.imports
+            else []
+        )
+        made += await known_names(skill, ctx) if skill.toolsets else []
+        tools = self.history.names_seen(made, ctx)
+        return ToolReturn(done.value, metadata=self.history.mark_of(skill, done.value), tools=tools or None)
 
     async def read_skill_resource(
-        self, ctx: RunContext[DepsT], skill_name: str, resource_name: str, args: ScriptArguments = None
+        self, ctx: RunContext[DepsT], skill_name: str, resource_name: str, args: ResourceArguments = None
     ) -> Any:
-        """Read a resource of a skill, such as a reference document.
+        """Read a file or another resource of a loaded skill, or a file that a script wrote.
 
         Args:
-            skill_name: The name of the skill.
-            resource_name: The name of the resource, as listed by the loaded skill.
-            args: Arguments, if the resource has parameters; {"page": 2} for the next page of a long text.
+            args: Its parameters, or {"page": 2} of a long text.
         """
         skill = await self._find_loaded(skill_name, ctx)
         return await self.actions.read(ctx, skill, resource_name, args)
@@ -90,14 +92,11 @@ class ModelTools(Generic[DepsT]):
     async def run_skill_script(
         self, ctx: RunContext[DepsT], skill_name: str, script_name: str, args: ScriptArguments = None
     ) -> Any:
-        """Run a script of a skill and get what it prints.
+        """Run a script of a loaded skill. All scripts of a conversation start in the same folder.
 
         Args:
-            skill_name: The name of the skill.
-            script_name: The name of the script, as listed by the loaded skill.
-            args: For a script with parameters, an object with a value for each. For a script file, an object gives
-                flags ({"verbose": true, "limit": 5} is --verbose --limit 5) and positional arguments under "_"
-                ({"_": ["in.pdf", "out.pdf"]}), text for standard input under "_stdin"; a list is passed on as it is.
+            args: Options by name, positional arguments under "_", standard input under "_stdin":
+                {"_": ["in.pdf"], "limit": 5}. Or a list, or JSON text.
         """
         skill = await self._find_loaded(skill_name, ctx)
         return await self.actions.run(ctx, skill, script_name, args)
@@ -113,7 +112,7 @@ class ModelTools(Generic[DepsT]):
     async def _find_loaded(self, name: str, ctx: RunContext[DepsT]) -> Skill[Any]:
         """Find a skill whose files the run may use; where skills are on demand, it must be loaded."""
         skill = await self._find(name, ctx)
-        if self.library.on_demand is not None:
+        if self.library.is_on_demand:
             await self.history.check_loaded(skill, ctx)
         return skill
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from html import escape
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
@@ -17,7 +18,7 @@ from pydantic_ai_skills.catalog.merge import MAX_SKILLS_LISTED, Catalog
 from pydantic_ai_skills.problems import SkillProblem, problem
 from pydantic_ai_skills.types.skill import Skill
 
-from .results import MAX_DESCRIPTION_CHARS, element, one_line, shorten
+from .results import MAX_DESCRIPTION_CHARS, element, one_line, shorten_description
 
 TOOLS = ('list_skills', 'search_skills', 'load_skill', 'read_skill_resource', 'run_skill_script')
 """The tools a model may be offered."""
@@ -46,14 +47,10 @@ SEARCH = 'search_skills'
 SearchTool = Literal['auto', 'always']
 """When the search is offered: if the list of skills does not fit, or always."""
 
-_LEAD = 'Skills are packages of instructions, resources and scripts for particular tasks. These are available:'
+_LEAD = 'These skills are available.'
 _HINTS = {
-    'search_skills': 'The list does not tell everything: call `search_skills` with a few words about the task to find '
-    'skills for it.',
-    'load_skill': 'When a task fits the description of a skill, call `load_skill` with its name before anything else '
-    'and follow the instructions it gives.',
-    'read_skill_resource': 'Read a resource with `read_skill_resource` when the instructions refer to it.',
-    'run_skill_script': 'Run a script with `run_skill_script`.',
+    'load_skill': 'When a task fits one of these skills, call `load_skill` first and follow its instructions.',
+    'search_skills': 'The list is not complete: find more with `search_skills`.',
 }
 
 
@@ -73,11 +70,26 @@ class View:
     attached: tuple[int, ...]
     """The `attachments` of the skills written in Python when the view was made."""
 
+    assignments: int
+    """The `Skill.assignments` when the view was made."""
+
     problems: tuple[SkillProblem, ...] = ()
     """Problems with the settings for this catalog."""
 
+    worded: dict[frozenset[str], InstructionPart | None] = field(
+        default_factory=dict[frozenset[str], InstructionPart | None], compare=False
+    )
+    """The instructions for runs that do not have all of these tools."""
+
     narrowed: dict[tuple[str, ...], View] = field(default_factory=dict[tuple[str, ...], 'View'], compare=False)
     """Views of some of the skills, kept for the next run that may see the same ones."""
+
+    @cached_property
+    def with_tools(self) -> tuple[Skill[Any], ...]:
+        """The skills that have typed tools without importing anything."""
+        return tuple(
+            skill for skill in self.catalog.skills.values() if skill.tools or skill.tool_specs or skill.toolsets
+        )
 
 
 class ViewSettings(NamedTuple):
@@ -103,6 +115,7 @@ class ViewSettings(NamedTuple):
 
     def view(self, catalog: Catalog, in_python: Iterable[Skill[Any]]) -> View:
         """Make the view of a catalog."""
+        assignments = Skill.assignments  # counted first: what is assigned from now on makes another view
         tools = self.tools if self.always_all_tools else _useful(self.tools, list(catalog.skills.values()))
         tools, instructions = self._show(catalog, tools)
         return View(
@@ -110,6 +123,7 @@ class ViewSettings(NamedTuple):
             tools=tools,
             instructions=instructions,
             attached=attachments(in_python),
+            assignments=assignments,
             problems=self._problems(catalog, instructions),
         )
 
@@ -122,11 +136,19 @@ class ViewSettings(NamedTuple):
             catalog = view.catalog.only(names)
             tools = view.tools if names or self.always_all_tools else frozenset[str]()
             tools, instructions = self._show(catalog, tools)
-            narrowed = replace(view, catalog=catalog, tools=tools, instructions=instructions, narrowed={})
+            narrowed = replace(view, catalog=catalog, tools=tools, instructions=instructions, narrowed={}, worded={})
             if len(view.narrowed) >= MAX_NARROWED_VIEWS or sum(map(len, view.narrowed)) >= MAX_NARROWED_NAMES:
                 view.narrowed.clear()
             view.narrowed[names] = narrowed
         return narrowed
+
+    def instructions(self, view: View, there: frozenset[str]) -> InstructionPart | None:
+        """The instructions for a run in which the model has these of the tools."""
+        if view.tools <= there:
+            return view.instructions
+        if there not in view.worded:
+            view.worded[there] = _part(self._render(view.catalog, view.tools & there)) if view.instructions else None
+        return view.worded[there]
 
     def _show(self, catalog: Catalog, tools: frozenset[str]) -> tuple[frozenset[str], InstructionPart | None]:
         """The tools, with the search only if it is needed, and the instructions."""
@@ -166,13 +188,8 @@ def _part(rendered: Rendered) -> InstructionPart:
 
 
 def attachments(skills: Iterable[Skill[Any]]) -> tuple[int, ...]:
-    """How many resources, scripts and tools each skill has: decorators may add some after the view was made."""
-    return tuple(len(skill.resources) + len(skill.scripts) + len(skill.tools) for skill in skills)
-
-
-def _may_have_something_to_read(skill: Skill[Any]) -> bool:
-    """Whether it has resources, or scripts that may write files, or has not been listed yet."""
-    return not skill.is_listed or bool(skill.resources) or any(script.function is None for script in skill.scripts)
+    """How many resources, scripts, tools and toolsets each skill has: some may be added after the view was made."""
+    return tuple(len(skill.resources) + len(skill.scripts) + len(skill.tools) + len(skill.toolsets) for skill in skills)
 
 
 def _useful(tools: frozenset[str], skills: list[Skill[Any]]) -> frozenset[str]:
@@ -181,9 +198,9 @@ def _useful(tools: frozenset[str], skills: list[Skill[Any]]) -> frozenset[str]:
         return frozenset()
     if len(skills) > MAX_SKILLS_LISTED:
         return tools
-    if not any(map(_may_have_something_to_read, skills)):
+    if not any(skill.may_read for skill in skills):
         tools -= {'read_skill_resource'}
-    if not any(not skill.is_listed or skill.scripts for skill in skills):
+    if not any(skill.may_run for skill in skills):
         tools -= {'run_skill_script'}
     return tools
 
@@ -217,8 +234,10 @@ def render_instructions(
 
 
 def _default_template(tools: Collection[str]) -> str:
-    hints = ' '.join(hint for tool, hint in _HINTS.items() if tool in tools)
-    return f'{_LEAD}\n\n{SKILLS_LIST}\n\n{hints}'.rstrip()
+    hints = [hint for tool, hint in _HINTS.items() if tool in tools]
+    if 'load_skill' not in tools:
+        hints.insert(0, _LEAD)
+    return f'{" ".join(hints)}\n\n{SKILLS_LIST}'
 
 
 def render_catalog(
@@ -245,16 +264,12 @@ def render_catalog(
 
 
 def _whole_entry(skill: Skill[Any]) -> str:
-    return _entry(skill, shorten(one_line(skill.description), MAX_DESCRIPTION_CHARS))
+    return _entry(skill, shorten_description(skill.description, MAX_DESCRIPTION_CHARS))
 
 
 def _entry(skill: Skill[Any], description: str | None) -> str:
-    parts = [element('name', skill.name)]
-    if description is not None:
-        parts.append(element('description', description))
-    if skill.has_own_uri:
-        parts.append(element('uri', one_line(skill.uri)))
-    return f'<skill>{"".join(parts)}</skill>'
+    uri = None if skill.own_uri is None else one_line(skill.uri)
+    return element('skill', description, name=skill.name, uri=uri)
 
 
 def _list(entries: Iterable[str], note: str | None = None) -> str:
@@ -271,9 +286,8 @@ def _shorten_all(
     length = fair_length(lengths, room - len(_list({**whole, **empty}.values())))
     if length < MIN_DESCRIPTION_CHARS:
         return None
-    return _list(
-        {**whole, **{name: _entry(skills[name], shorten(text, length)) for name, text in texts.items()}}.values()
-    )
+    shortened = {name: _entry(skills[name], shorten_description(text, length)) for name, text in texts.items()}
+    return _list({**whole, **shortened}.values())
 
 
 def _cut_list(names: Mapping[str, str], kept: Mapping[str, str], room: int, tools: Collection[str]) -> str:

@@ -1,6 +1,8 @@
 """Records loads, reads and runs as durable steps, spans, logs and events.
 
-Spans and logs contain text of skills and scripts only on request.
+Spans follow the GenAI conventions of OpenTelemetry: one for each call of a tool, which names the skill. Pydantic-ai
+opens it; where it does not, as in a Temporal activity, it is opened here. Spans and logs contain text of skills and
+scripts only on request.
 """
 
 from __future__ import annotations
@@ -8,7 +10,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -16,15 +19,18 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from opentelemetry.trace import INVALID_SPAN, NoOpTracer, Span, StatusCode, Tracer, get_current_span, get_tracer
 from pydantic_ai.exceptions import ToolFailed, UserError
-from pydantic_ai.tools import RunContext
+from pydantic_ai.messages import ToolReturnPart
+from pydantic_ai.tools import RunContext, ToolDefinition
 
 from pydantic_ai_skills.exceptions import SkillError
+from pydantic_ai_skills.execution import ScriptResult
+from pydantic_ai_skills.execution.base import SkillScriptStoppedError
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.types.script import SkillScript
 from pydantic_ai_skills.types.skill import DepsT, Skill
 
-from .durable import as_step
-from .events import EventHandlers, ResourceRead, ScriptFinished, SkillLoaded
+from .durable import as_step, is_in_dbos, is_replayed
+from .events import EventHandlers, ResourceRead, ScriptFinished, SkillLoaded, streamed
 
 logger = logging.getLogger('pydantic_ai_skills')
 
@@ -36,6 +42,16 @@ T = TypeVar('T')
 EventT = TypeVar('EventT', bound='ActionEvent')
 
 _NO_TRACER: Tracer = NoOpTracer()
+
+_TOOLS: dict[type[ActionEvent], str] = {
+    SkillLoaded: 'load_skill',
+    ResourceRead: 'read_skill_resource',
+    ScriptFinished: 'run_skill_script',
+}
+"""The tools that do something where the context does not say which one was called."""
+
+_OF_TOOL: ContextVar[Span] = ContextVar('_OF_TOOL', default=INVALID_SPAN)
+"""The span that pydantic-ai opened for the call. A durable step opens others in it."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -61,8 +77,8 @@ class Record(Generic[EventT]):
     started: float = field(default_factory=perf_counter)
 
     def name_resource(self, name: str) -> None:
-        """Name the resource that is read, once it is known."""
-        self.span.update_name(f'read resource {name}')
+        """Name the resource that is read or run, once it is known."""
+        self.span.update_name(f'{_span_name(self.ctx, self.event_type)} {self.skill.name} {name}')
         self.span.set_attribute('gen_ai.skill.resource.name', name)
 
     def done(self, value: T, **fields: Any) -> Done[T, EventT]:
@@ -92,33 +108,37 @@ class Recorder(Generic[DepsT]):
         self.handlers = EventHandlers[DepsT]()
         """The application's handlers of events."""
 
-    def load(self, ctx: RunContext[DepsT], skill: Skill[DepsT]) -> AbstractAsyncContextManager[Record[SkillLoaded]]:
+    @asynccontextmanager
+    async def load(self, ctx: RunContext[DepsT], skill: Skill[DepsT]) -> AsyncGenerator[Record[SkillLoaded]]:
         """Record the load of a skill."""
-        content = carried(ctx, 'trace_include_content', default=False)
-        attributes = {'gen_ai.skill.description': skill.description} if content else {}
-        return self._record(ctx, skill, SkillLoaded, f'load skill {skill.name}', attributes)
+        async with self._record(ctx, skill, SkillLoaded) as record:
+            record.span.update_name(f'{_span_name(ctx, SkillLoaded)} {skill.name}')
+            if carried(ctx, 'trace_include_content', default=False):
+                record.span.set_attribute('gen_ai.skill.description', skill.description)
+            yield record
 
     def read(self, ctx: RunContext[DepsT], skill: Skill[DepsT]) -> AbstractAsyncContextManager[Record[ResourceRead]]:
         """Record the reading of a resource."""
-        return self._record(ctx, skill, ResourceRead, f'read resource of {skill.name}', {})
+        return self._record(ctx, skill, ResourceRead)
 
-    def run(
-        self, ctx: RunContext[DepsT], skill: Skill[DepsT], script: SkillScript
-    ) -> AbstractAsyncContextManager[Record[ScriptFinished]]:
-        """Record the run of a script."""
-        attributes = {'gen_ai.skill.resource.name': script.name}
-        return self._record(ctx, skill, ScriptFinished, f'run script {script.name}', attributes)
+    def run(self, ctx: RunContext[DepsT], skill: Skill[DepsT]) -> AbstractAsyncContextManager[Record[ScriptFinished]]:
+        """Record the run of a script, or the call of a tool in Python."""
+        return self._record(ctx, skill, ScriptFinished)
+
+    def streamed(self, ctx: RunContext[DepsT], script: SkillScript) -> AbstractAsyncContextManager[SkillScript]:
+        """The script, with its output told in `ScriptOutput` events while it runs, if anybody may hear them."""
+        tool = carried(ctx, 'tools', dict[str, ToolDefinition]()).get(ctx.tool_name or '')
+        # Only a tool of a capability has an event stream, and not inside a step of DBOS.
+        emits = tool is not None and tool.capability_id is not None and not is_in_dbos()
+        if emits or self.handlers.functions or self.handlers.others:
+            return streamed(self.handlers, ctx, script, emits=emits)
+        return nullcontext(script)
 
     @asynccontextmanager
     async def _record(
-        self,
-        ctx: RunContext[DepsT],
-        skill: Skill[DepsT],
-        event_type: type[EventT],
-        name: str,
-        attributes: dict[str, str],
+        self, ctx: RunContext[DepsT], skill: Skill[DepsT], event_type: type[EventT]
     ) -> AsyncGenerator[Record[EventT]]:
-        with _span(ctx, name, {**_about_skill(skill), **attributes}) as span:
+        with _span(ctx, _span_name(ctx, event_type), _about_skill(skill)) as span:
             record = Record(ctx=ctx, skill=skill, event_type=event_type, span=span)
             yield record
             assert record.event is not None
@@ -131,23 +151,40 @@ class Recorder(Generic[DepsT]):
         self,
         ctx: RunContext[DepsT],
         skill: Skill[DepsT],
-        tool: str,
+        tool: str | None,
         work: Callable[[], Awaitable[Done[T, EventT]]],
     ) -> Done[T, EventT]:
         """Do recorded work as one durable step, and pass its event to the tool's span and the run's event stream."""
-        tool_span = _tool_span(ctx)
-        tool_span.set_attributes(_about_skill(skill))
+        token = _OF_TOOL.set(_tool_span(ctx))
         try:
             # Only DBOS has to be asked for a step.
-            done = await (as_step(f'{self._toolset_id}__{tool}', work) if 'dbos' in sys.modules else work())
+            is_step = tool is not None and 'dbos' in sys.modules
+            done = await (as_step(f'{self._toolset_id}__{tool}', work) if is_step else work())
+            _OF_TOOL.get().set_attributes({**_about_skill(skill), **_about_event(done.event)})
         except (SkillError, ToolFailed) as failure:
-            tool_span.set_attribute('error.type', type(failure).__qualname__)
+            _OF_TOOL.get().set_attributes({**_about_skill(skill), 'error.type': type(failure).__qualname__})
             raise
-        tool_span.set_attributes(_about_event(done.event))
+        finally:
+            _OF_TOOL.reset(token)
+        await self.emit(ctx, done.event)
+        return done
+
+    async def tell_of_load(self, ctx: RunContext[DepsT], skill: Skill[Any], size: int) -> None:
+        """Tell of a load in the code of a Temporal workflow: the event stream, the log and the tool's span.
+
+        Handlers are not called: they may do I/O, which a workflow must not.
+        """
+        event = Record(ctx=ctx, skill=skill, event_type=SkillLoaded, span=INVALID_SPAN).done(None, bytes=size).event
+        _tool_span(ctx).set_attributes({**_about_skill(skill), **_about_event(event)})
+        if not is_replayed():
+            _log(skill, event)
+        await self.emit(ctx, event)
+
+    async def emit(self, ctx: RunContext[DepsT], event: ActionEvent) -> None:
+        """Pass an event to the run's event stream."""
         # There is no event stream where the toolset is used without its capability, or in a Temporal activity.
         with suppress(UserError):
-            await ctx.emit(done.event)
-        return done
+            await ctx.emit(event)
 
 
 # --- Attributes ---------------------------------------------------------------------------------------------------
@@ -213,15 +250,23 @@ def _tool_span(ctx: RunContext[Any]) -> Span:
     return INVALID_SPAN if isinstance(tracer, NoOpTracer) else get_current_span()
 
 
+def _span_name(ctx: RunContext[Any], event_type: type[ActionEvent]) -> str:
+    return f'execute_tool {ctx.tool_name or _TOOLS[event_type]}'
+
+
 @contextmanager
 def _span(ctx: RunContext[Any], name: str, attributes: Attributes) -> Generator[Span]:
-    """Open a span of the run's tracer. An error adds its type, and its text only on request."""
+    """The span of the tool call, or one that is opened for it. An error adds its type, and its text only on request."""
+    opened = _OF_TOOL.get()
+    if opened.is_recording():
+        opened.set_attributes(attributes)
+        yield opened
+        return
+    operation, _, tool = name.partition(' ')
+    of_tool: Attributes = {'gen_ai.operation.name': operation, 'gen_ai.tool.name': tool, 'logfire.msg': name}
     content = carried(ctx, 'trace_include_content', default=False)
     with _tracer(ctx).start_as_current_span(
-        name,
-        attributes={**attributes, 'logfire.msg': name},
-        record_exception=content,
-        set_status_on_exception=False,
+        name, attributes={**of_tool, **attributes}, record_exception=content, set_status_on_exception=False
     ) as opened:
         try:
             yield opened
@@ -269,3 +314,37 @@ def carried(ctx: RunContext[Any], field: str, default: T) -> T:
         return getattr(ctx, field)
     except UserError:
         return default
+
+
+# --- How scripts end ----------------------------------------------------------------------------------------------
+
+
+async def ending_of(run: Callable[[], Awaitable[Any]]) -> tuple[Any, dict[str, Any]]:
+    """Run a script; return its value and the event fields for how it ended. A failure is an event, not an error."""
+    started = perf_counter()
+    try:
+        value = await run()
+    except SkillScriptStoppedError as stopped:
+        return None, {'outcome': 'stopped', 'result': stopped.result, 'error': str(stopped)}
+    except (SkillError, ToolFailed) as failure:
+        return None, failed(failure, perf_counter() - started)
+    if isinstance(value, ScriptResult):
+        return value, {'outcome': 'failed' if value.exit_code else 'success', 'result': value}
+    result = ScriptResult(exit_code=0, stdout=text_of_value(value), stderr='', duration=perf_counter() - started)
+    return value, {'outcome': 'success', 'result': result}
+
+
+def failed(failure: Exception, duration: float) -> dict[str, Any]:
+    """The event fields of a script that could not be run, or of a function that failed."""
+    result = ScriptResult(exit_code=1, stdout='', stderr=str(failure), duration=duration)
+    return {'outcome': 'failed', 'result': result, 'error': str(failure)}
+
+
+def text_of_value(value: Any) -> str:
+    """What the model reads when it is sent this as the result of a tool."""
+    if value is None or isinstance(value, str):
+        return value or ''
+    try:
+        return ToolReturnPart('', value, '').model_response_str()
+    except ValueError:
+        return repr(value)

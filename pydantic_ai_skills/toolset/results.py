@@ -7,29 +7,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from html import escape
 from itertools import accumulate
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from pydantic_ai.exceptions import ApprovalRequired, ModelRetry, ToolFailed
-from pydantic_ai.framing import RegisteredTag, neutralize_tags, register_tag, wrap
 from pydantic_ai.messages import TextContent, ToolReturn, ToolReturnPart, is_multi_modal_content
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_jsonable_python
 
 from pydantic_ai_skills.execution.base import ScriptResult, describe_exit
 from pydantic_ai_skills.parsing.characters import HIDDEN
-from pydantic_ai_skills.parsing.header import SkillHeader
-from pydantic_ai_skills.parsing.skill_names import tool_name
-from pydantic_ai_skills.types.resource import SkillResource
-from pydantic_ai_skills.types.script import SkillScript
 from pydantic_ai_skills.types.skill import Skill
+
+from .compat import framing
 
 MAX_DESCRIPTION_CHARS = 1024
 """How much of one description is shown in a list of skills."""
+
+MIN_ABOUT_CHARS = 12
+"""With less room than this beside the sentence that says when to use a skill, that sentence stands alone."""
 
 PAGE_BYTES = 40_000
 """How much of a text resource, or of the list of all skills, is sent at once."""
@@ -37,22 +37,9 @@ PAGE_BYTES = 40_000
 MAX_RESULT_BYTES = 64 * 1024
 """How much one answer may have, with names and tags counted."""
 
-MAX_FILES_SHOWN = 200
-"""How many resources and how many scripts of a skill are listed when it is loaded."""
-
-MAX_LISTED_BYTES = {'resource': 16 * 1024, 'script': 16 * 1024, 'tool': 8 * 1024}
-"""How long each of the lists of a loaded skill may be."""
-
-INSTRUCTIONS = 'SKILL.md'
-"""The name under which instructions that are too long to be sent at once can be read."""
-
-MAX_PLACE_CHARS = 4096
-"""How long the location of a skill may be."""
-
 # Only tags around text that is not escaped are registered: pydantic-ai escapes registered tags in instructions.
-_SKILL_INSTRUCTIONS = register_tag('skill_instructions')
-_STDOUT = register_tag('script_stdout')
-_STDERR = register_tag('script_stderr')
+_STDOUT = framing.register_tag('script_stdout')
+_STDERR = framing.register_tag('script_stderr')
 
 _LINE_ENDS = re.compile('\r\n?|[\u2028\u2029]')
 _OUR_TAGS = re.compile(
@@ -60,6 +47,11 @@ _OUR_TAGS = re.compile(
     re.IGNORECASE,
 )
 _CUT = '\n[The rest was cut.]'
+_WHEN = re.compile(
+    r'(?<=[.!?;:] )(?:(?:use|invoke|load|activate|apply|call|choose|trigger)\w*\b'
+    r'(?=[^.!?]*\b(?:when|if|for|to)\w*\b)|when).*?(?:[.!?](?= |$)|$)',
+    re.IGNORECASE,
+)
 
 _FOR_TERMINALS = re.compile(
     r'\x1b(?:\[[0-?]*[ -/]*[@-~]'  # colours, and moves of the cursor
@@ -171,15 +163,37 @@ def one_line(text: str) -> str:
 
 def shorten(text: str, room: int) -> str:
     """Cut text with an ellipsis so that it takes at most `room` characters when escaped."""
-    if len(text) <= room and len(escape(text, quote=False)) <= room:
+    if len(text) <= room and _escaped_length(text) <= room:
         return text
     sizes = accumulate({'&': 5, '<': 4, '>': 4}.get(character, 1) for character in text[:room])
     return f'{text[: sum(size < room for size in sizes)].rstrip()}…'
 
 
-def element(tag: str, text: str) -> str:
-    """An XML element with escaped text."""
-    return f'<{tag}>{escape(text, quote=False)}</{tag}>'
+def shorten_description(text: str, room: int) -> str:
+    """Shorten a description, and keep as much as possible of the sentence that says when to use the skill."""
+    text = one_line(text)
+    when = _WHEN.search(text)
+    if when is None or _escaped_length(text) <= room:
+        return shorten(text, room)
+    about, when_to_use = text[: when.start()].rstrip(), shorten(when[0], room)
+    left = room - _escaped_length(when_to_use) - 1
+    return f'{shorten(about, left)} {when_to_use}' if left >= MIN_ABOUT_CHARS else when_to_use
+
+
+def _escaped_length(text: str) -> int:
+    return len(escape(text, quote=False))
+
+
+def element(tag: str, text: str | None, /, **attributes: str | None) -> str:
+    """An XML element with escaped text and attributes. Those that are `None` are left out."""
+    start = opening(tag, **attributes)
+    return f'{start[:-1]}/>' if text is None else f'{start}{escape(text, quote=False)}</{tag}>'
+
+
+def opening(tag: str, /, **attributes: str | None) -> str:
+    """The tag with which an XML element opens."""
+    given = (f' {name}="{escape(text)}"' for name, text in attributes.items() if text is not None)
+    return f'<{tag}{"".join(given)}>'
 
 
 @lru_cache(maxsize=64)
@@ -194,7 +208,7 @@ def rename_tools(text: str, names: tuple[tuple[str, str], ...]) -> str:
 
 def describe(skills: Iterable[Skill[Any]]) -> dict[str, str]:
     """Names and descriptions."""
-    return {skill.name: shorten(one_line(skill.description), MAX_DESCRIPTION_CHARS) for skill in skills}
+    return {skill.name: shorten_description(skill.description, MAX_DESCRIPTION_CHARS) for skill in skills}
 
 
 def list_page(skills: Iterable[Skill[Any]], page: int) -> dict[str, Any] | str:
@@ -228,113 +242,6 @@ def found(skills: Sequence[Skill[Any]], query: str) -> dict[str, str] | str:
     return {name: described[name] for name, size in zip(described, sizes, strict=True) if size <= PAGE_BYTES}
 
 
-# --- A loaded skill -----------------------------------------------------------------------------------------------
-
-
-class SkillContent(NamedTuple):
-    """What was read of a skill to load it."""
-
-    header: SkillHeader
-    """The header that was read with the instructions."""
-
-    instructions: str
-    """Its instructions, with a person's arguments filled in."""
-
-    resources: Sequence[SkillResource]
-    """What the model can read."""
-
-    scripts: Sequence[SkillScript]
-    """What the model can run."""
-
-    usages: Mapping[str, str]
-    """How to call the scripts that say so, by name."""
-
-
-def render_skill(skill: Skill[Any], content: SkillContent, *, framed: bool = True) -> str:
-    """The answer of `load_skill`: which skill it is, what can be read and run, then its instructions.
-
-    With `framed`, the instructions are in an element of their own, which marks them as the skill's text.
-    """
-    parts = [
-        '<skill>',
-        element('name', skill.name),
-        element('description', shorten(one_line(content.header.description), MAX_DESCRIPTION_CHARS)),
-        element('uri', shorten(one_line(skill.uri), MAX_DESCRIPTION_CHARS)),
-    ]
-    if skill.path is not None:
-        parts.append(element('location', shorten(one_line(skill.path), MAX_PLACE_CHARS)))
-    if content.header.compatibility:
-        parts.append(element('compatibility', shorten(one_line(content.header.compatibility), MAX_DESCRIPTION_CHARS)))
-    parts += _item_list('resource', content.resources, {})
-    parts += _item_list('script', content.scripts, content.usages)
-    if not skill.is_trusted:
-        parts += _declared_tools(skill)
-    frame = wrap(_SKILL_INSTRUCTIONS, '\n\n') if framed else '\n'
-    room = MAX_RESULT_BYTES - len('\n'.join((*parts, frame, '</skill>')).encode())
-    instructions = _instructions(content.instructions, room)
-    if not framed:
-        return '\n'.join((*parts, '</skill>', '', instructions))
-    return Framed('\n'.join((*parts, wrap(_SKILL_INSTRUCTIONS, f'\n{instructions}\n'), '</skill>')))
-
-
-def _instructions(text: str, room: int) -> str:
-    note = (
-        f'\n\n[The rest of the instructions, which have {len(text):,} characters, was cut. They can be read as the '
-        f"resource '{INSTRUCTIONS}', in pages.]"
-    )
-    return cut(neutralize_tags(visible(text)).strip(), room, note)
-
-
-def _declared_tools(skill: Skill[Any]) -> list[str]:
-    """How an untrusted skill describes its tools. Their definitions do not: a provider may present those as its own."""
-    lines: list[tuple[str, str]] = []
-    for tool in skill.tool_specs:
-        name = element('name', tool_name(skill.name, tool.name))
-        parts = [name, element('description', clean(tool.description))]
-        if tool.arguments:
-            parameters = {argument.name: argument.schema() for argument in tool.arguments}
-            parts.append(element('parameters', clean(json.dumps(parameters, ensure_ascii=False))))
-        lines.append((''.join(parts), name))
-    return _listed('tool', lines, len(lines))
-
-
-def _item_list(tag: str, items: Collection[SkillResource | SkillScript], usages: Mapping[str, str]) -> list[str]:
-    shown = list(items)[:MAX_FILES_SHOWN]
-    lines = [(_item(item, usages.get(item.name)), element('name', one_line(item.name))) for item in shown]
-    return _listed(tag, lines, len(items))
-
-
-def _listed(tag: str, lines: Sequence[tuple[str, str]], total: int) -> list[str]:
-    """As many of the elements as fit, each whole or with its name alone, and how many more there are."""
-    shown: list[str] = []
-    room = MAX_LISTED_BYTES[tag]
-    for whole, name in lines:
-        fitting = next((text for text in (whole, name) if len(text.encode()) <= room), None)
-        if fitting is not None:
-            shown.append(f'<{tag}>{fitting}</{tag}>')
-            room -= len(shown[-1].encode()) + 1
-    if total > len(shown):
-        shown.append(f'<not_listed count="{total - len(shown)}"/>')
-    return [f'<{tag}s>', *shown, f'</{tag}s>'] if total else []
-
-
-def _item(item: SkillResource | SkillScript, usage: str | None) -> str:
-    parts = [element('name', one_line(item.name))]
-    if item.description:
-        parts.append(element('description', one_line(item.description)))
-    if item.function_schema is not None:
-        parameters = json.dumps(item.function_schema.json_schema, ensure_ascii=False, separators=(',', ':'))
-        parts.append(element('parameters', clean(parameters)))
-    elif usage:
-        parts.append(element('usage', clean(usage)))
-    return ''.join(parts)
-
-
-def is_skill_text(content: object) -> bool:
-    """Whether this is a whole answer of `load_skill`: history processing may have cut it."""
-    return isinstance(content, str) and content.startswith('<skill>') and content.endswith('</skill>')
-
-
 def already_loaded(skill: Skill[Any]) -> str:
     """The answer to a second load while the first one is still in the conversation."""
     return f'The skill {skill.name!r} is loaded already: its instructions are above and have not changed.'
@@ -343,7 +250,7 @@ def already_loaded(skill: Skill[Any]) -> str:
 # --- Resources and scripts ----------------------------------------------------------------------------------------
 
 
-def page_of(text: str, name: str, page: int) -> str:
+def page_of(text: str, name: str, page: int, *, asks: str = 'args {{"page": {}}}') -> str:
     """One page of a long text, with a line that says how to read on; a text that fits on one page is unchanged."""
     data = text.encode('utf-8', 'replace')
     pages = max(1, -(-len(data) // PAGE_BYTES))
@@ -353,7 +260,7 @@ def page_of(text: str, name: str, page: int) -> str:
     if not 1 <= page <= pages:
         return f'[{name!r} has {pages} page{"s" if pages > 1 else ""}; there is no page {page}.]'
     start, end = (_start_of_character(data, place * PAGE_BYTES) for place in (page - 1, page))
-    further = f' Read on with args {{"page": {page + 1}}}.' if page < pages else ''
+    further = f' Read on with {asks.format(page + 1)}.' if page < pages else ''
     return f'{data[start:end].decode()}\n\n[Page {page} of {pages} of {name!r}, {len(text):,} characters.{further}]'
 
 
@@ -371,14 +278,18 @@ def render_result(
     `why` says why it was stopped.
     """
     stdout, stderr = _printed(result.stdout), _printed(result.stderr).strip()
-    if not (stderr or result.exit_code or files or why):
+    if not (stderr or result.exit_code or files or why or result.left):
         return stdout if stdout.strip() else '(The script printed nothing.)'
     told = [cut(visible(why), MAX_RESULT_BYTES // 8)] if why else []
     if result.exit_code:
         told.append(f'Exit code: {describe_exit(result.exit_code)}')
+    if result.missing:
+        told.append(result.missing.for_model)
     if files:
         names = ', '.join(repr(one_line(name)) for name in files)
         told.append(cut(visible(f'It wrote files, which can be read with {read_tool}: {names}'), MAX_RESULT_BYTES // 4))
+    if result.left:
+        told.append(cut(visible(one_line(result.tell_left())), MAX_RESULT_BYTES // 8))
     room = MAX_RESULT_BYTES - len('\n'.join(told).encode()) - 256  # for the tags, and the note that the rest was cut
     printed: list[str] = []
     for tag, output in ((_STDOUT, stdout), (_STDERR, stderr)):
@@ -393,6 +304,6 @@ def _printed(text: str) -> str:
     return clean(_FOR_TERMINALS.sub('', text).replace('\r\n', '\n').replace('\r', '\n'))
 
 
-def _framed(tag: RegisteredTag, text: str, room: int) -> str:
+def _framed(tag: str, text: str, room: int) -> str:
     """Text in its element, cut where escaping has made it longer than `room`."""
-    return wrap(tag, cut(neutralize_tags(visible(text)), room))
+    return framing.wrap(tag, cut(framing.neutralize_tags(visible(text)), room))

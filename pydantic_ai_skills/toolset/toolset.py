@@ -2,50 +2,53 @@
 
 from __future__ import annotations
 
-import os
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import anyio.to_thread
 from pydantic_ai.exceptions import ApprovalRequired, ModelRetry, ToolFailed
 from pydantic_ai.messages import InstructionPart, TextContent, UserContent
-from pydantic_ai.tools import RunContext, Tool, ToolDefinition
-from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool
+from pydantic_ai.tools import RunContext, ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_ai.toolsets.function import FunctionToolsetTool
 from typing_extensions import Unpack
 
+from pydantic_ai_skills.catalog.merge import list_files_of
 from pydantic_ai_skills.catalog.search import SkillSearch
-from pydantic_ai_skills.directory.directory import SkillsDirectory
 from pydantic_ai_skills.exceptions import SkillError, SkillNotFoundError
+from pydantic_ai_skills.execution.base import SkillScriptExecutor
 from pydantic_ai_skills.execution.gate import Gate, check_policy
+from pydantic_ai_skills.execution.work_dir import WorkDirs
 from pydantic_ai_skills.problems import SkillProblem
-from pydantic_ai_skills.types.functions import guarded
+from pydantic_ai_skills.types.instructions import InstructionsFunction
 from pydantic_ai_skills.types.skill import DepsT, Skill, SkillOptions
 from pydantic_ai_skills.types.wrapper import SkillWrapper
 
 from .actions import SkillActions
 from .events import EventHandler, EventT
-from .history import DEFAULT_ID, INVOKED, SkillHistory
+from .given import SkillsByName, check_event_type, checked, open_directories, view_settings, warn_of_skill
+from .history import DEFAULT_ID, INVOKED, NOTICE, SkillHistory
+from .invoke import NOT_GIVEN, context_of
 from .lenient_args import fail_on_timeout, with_lenient_args
-from .library import SkillLibrary
+from .library import SkillLibrary, is_context
 from .model_tools import ModelTools
-from .options import SkillsToolsetOptions, published, with_defaults
-from .prompt import SKILLS_LIST, TOOLS, View, ViewSettings
+from .of_run import ADDED, ToolsetOfRun
+from .options import SkillsToolsetOptions, for_function_toolset, published, with_defaults, with_places
+from .prompt import TOOLS
 from .recording import Recorder
 from .results import outgoing, outgoing_error, outgoing_tool
-
-DEFAULT_DIRECTORY = './skills'
+from .skill_tools import call_tool_of_skill, served_tools
+from .skill_toolsets import SkillToolsets, WithToolsets
+from .work_folder import WorkFolders
 
 USING_TOOLS = frozenset({'read_skill_resource', 'run_skill_script'})
 """The tools that need a loaded skill."""
 
 
-class SkillsToolset(FunctionToolset[DepsT]):
+class SkillsToolset(WorkFolders, WithToolsets[DepsT]):
     """Skills from Python, directories and registries, for an agent.
 
     ```python {test="skip"}
@@ -58,21 +61,23 @@ class SkillsToolset(FunctionToolset[DepsT]):
     """
 
     @published(SkillsToolsetOptions)
-    def __init__(self, **options: Unpack[SkillsToolsetOptions[DepsT]]) -> None:
+    def __init__(self, places: Any = None, /, **options: Unpack[SkillsToolsetOptions[DepsT]]) -> None:
         """Remember where the skills are; they are read on first use, or by `await toolset.load()`.
 
         Args:
+            places: Short for `directories`.
             **options: See `SkillsToolsetOptions`.
 
         Raises:
             ImportError: `auto_reload` is `'watch'`, and watchfiles is not installed.
-            TypeError: An option does not exist.
+            TypeError: An option does not exist, or its value is of the wrong kind.
             ValueError: The template lacks `{skills_list}`, `exclude_tools` names a tool that does not exist, the budget
-                is negative, or `trust` is given without `directories='standard'`.
+                is negative, `max_work_dirs` is not positive, or `trust` is given without `directories='standard'`.
         """
+        options = with_places(places, options)
         given = with_defaults(options)
         toolset_id = given['id'] or DEFAULT_ID
-        super().__init__(id=toolset_id)
+        super().__init__(id=toolset_id, **for_function_toolset(options))
         self.auto_reload = given['auto_reload']
         if self.auto_reload == 'watch':
             from pydantic_ai_skills.directory.watch import require_watchfiles  # only needed to watch
@@ -80,22 +85,26 @@ class SkillsToolset(FunctionToolset[DepsT]):
             require_watchfiles()
         if given['script_policy'] is not None:
             check_policy(given['script_policy'])
-        settings = _view_settings(given)
+        settings = view_settings(given)
         self.library = SkillLibrary[DepsT](
-            directories=_directories(given),
+            directories=open_directories(given),
             registries=given['registries'] or (),
             settings=settings,
             watch=self.auto_reload == 'watch',
             skill_filter=given['skill_filter'],
             gate=Gate(given['script_policy'], closed='run_skill_script' not in settings.tools),
+            max_on_demand=given['max_on_demand'],
         )
         """Loads the sources lazily and swaps the catalog atomically."""
         self.history = SkillHistory[DepsT](self.library, toolset_id, TOOLS)
         """Tells from the messages of a run which skills are loaded."""
         self.recorder = Recorder[DepsT](toolset_id)
         """Records loads, reads and runs as spans, logs and events."""
-        self.actions = SkillActions[DepsT](self.library, self.history, self.recorder)
+        self.script_executor: SkillScriptExecutor | None = given['script_executor']
+        self.work_dirs = WorkDirs(given['work_dir'], most=given['max_work_dirs'])
+        self.actions = SkillActions[DepsT](self.library, self.history, self.recorder, self.work_dirs)
         """Single entry point for loading, reading and running."""
+        self.toolsets = SkillToolsets(self.actions)
         self._search = SkillSearch(given['ranker'])
         self._model_tools = ModelTools[DepsT](self.actions, self._search)
         self._prepared: dict[tuple[frozenset[str], int], dict[str, ToolsetTool[DepsT]]] = {}
@@ -104,21 +113,21 @@ class SkillsToolset(FunctionToolset[DepsT]):
         for name in TOOLS:
             if name in self.library.settings.tools:
                 function = getattr(self._model_tools, name)
-                self.add_tool(Tool(function, name=name, takes_ctx=True, tool_kind=self.history.kinds[name]))
+                self.add_function(function, name=name, takes_ctx=True, tool_kind=self.history.kinds[name])
 
     # --- What there is --------------------------------------------------------------------------------------------
 
     @property
-    def skills(self) -> dict[str, Skill[DepsT]]:
-        """The skills by name."""
-        return dict(self.library.look().catalog.skills)
+    def skills(self) -> Mapping[str, Skill[DepsT]]:
+        """The skills by name, to read. See `add_skill` and `remove_skill` for writing."""
+        return SkillsByName(self.library.look().catalog.skills)
 
     @property
     def problems(self) -> list[SkillProblem]:
         """Problems with skills, including those that were left out, and with their sources."""
         view = self.library.look()
         skills = view.catalog.skills
-        of_files = (problem for skill in skills.values() if skill.is_listed for problem in skill.files.problems)
+        of_files = (problem for skill in skills.values() for problem in skill.file_problems)
         return [*view.catalog.problems, *view.problems, *of_files, *self.actions.typed.problems(skills)]
 
     def get_skill(self, name: str) -> Skill[DepsT]:
@@ -162,7 +171,7 @@ class SkillsToolset(FunctionToolset[DepsT]):
         """The skills that a person may load with `invoke`, by name."""
         return {name: skill for name, skill in self.skills.items() if skill.user_invocable}
 
-    async def invoke(self, name: str, arguments: str = '') -> list[UserContent]:
+    async def invoke(self, name: str, arguments: str = '', *, deps: Any = NOT_GIVEN) -> list[UserContent]:
         """Load a skill for a person who typed `/name arguments`.
 
         Pass the prompt to the agent: `await agent.run(await toolset.invoke('release-notes', 'v1.2'))`.
@@ -170,6 +179,7 @@ class SkillsToolset(FunctionToolset[DepsT]):
         Args:
             name: The name of the skill.
             arguments: The text after the name. It replaces `$ARGUMENTS`, `$0`, `$1` … in the instructions.
+            deps: The dependencies of the run, for instructions that are a function of its context.
 
         Returns:
             The prompt to send. It loads the skill: the run has its tools, and can read and run its files.
@@ -182,7 +192,7 @@ class SkillsToolset(FunctionToolset[DepsT]):
         skill = await anyio.to_thread.run_sync(self.get_skill, name.removeprefix('/'))
         if not skill.user_invocable:
             raise SkillNotFoundError(f'The skill {skill.name!r} is not for people to load.')
-        text = await self.actions.prepare(skill, arguments=arguments)
+        text = await self.actions.prepare(skill, context_of(deps), arguments=arguments)
         mark = {INVOKED: {'skill': skill.name, 'toolset': self.id}}
         return [f'/{skill.name} {arguments}'.strip(), TextContent(text, metadata=mark)]
 
@@ -194,8 +204,10 @@ class SkillsToolset(FunctionToolset[DepsT]):
                 ready for resumed conversations.
         """
         await self.library.load()
+        skills = self.library.look().catalog.skills.values()
+        await anyio.to_thread.run_sync(partial(list_files_of, skills, judge=True))
         if tools:
-            for skill in self.library.look().catalog.skills.values():
+            for skill in skills:
                 with suppress(SkillError):  # already logged
                     await self.actions.make_tools(skill)
 
@@ -203,8 +215,10 @@ class SkillsToolset(FunctionToolset[DepsT]):
         """Decorator: call the function, sync or async, with the run's context and each event of this type.
 
         Args:
-            event_type: `SkillLoaded`, `ResourceRead` or `ScriptFinished`, or `SkillEvent` for all of them.
+            event_type: `SkillLoaded`, `ResourceRead` or `ScriptFinished`, or `SkillEvent` for all of them; or
+                `ScriptOutput` for what scripts print while they run.
         """
+        check_event_type(event_type)
         return partial(self.recorder.handlers.add, event_type)
 
     def reload(self, *, include_registries: bool = False) -> None:
@@ -218,30 +232,30 @@ class SkillsToolset(FunctionToolset[DepsT]):
     # --- Skills written in Python ---------------------------------------------------------------------------------
 
     @overload
-    def skill(self, func: Callable[[], str], /) -> SkillWrapper[DepsT]: ...
+    def skill(self, func: InstructionsFunction[DepsT]) -> SkillWrapper[DepsT]: ...
 
     @overload
     def skill(
         self,
         func: None = None,
-        /,
         *,
         name: str | None = None,
         description: str | None = None,
         **options: Unpack[SkillOptions],
-    ) -> Callable[[Callable[[], str]], SkillWrapper[DepsT]]: ...
+    ) -> Callable[[InstructionsFunction[DepsT]], SkillWrapper[DepsT]]: ...
 
-    def skill(self, func: Callable[[], str] | None = None, /, **options: Any) -> Any:
+    def skill(self, func: InstructionsFunction[DepsT] | None = None, **options: Any) -> Any:
         """Decorator: make a skill of a function that returns its instructions.
 
+        The function takes nothing and is called once, or a `RunContext` and is called for each load; it may be async.
         The skill has the function's name (`data_analyzer` becomes `data-analyzer`) and its docstring as description,
         unless others are given.
 
         Args:
             func: The function.
             **options: `name`, `description`, and the fields of `SkillOptions`: `license`, `compatibility`, `metadata`,
-                `resources`, `scripts`, `tools`, `allowed_tools`, `disable_model_invocation`, `user_invocable` and
-                `model_settings`.
+                `resources`, `scripts`, `tools`, `toolsets`, `allowed_tools`, `disable_model_invocation`,
+                `user_invocable` and `model_settings`.
 
         Raises:
             SkillValidationError: The name or the description does not follow the rules.
@@ -252,11 +266,38 @@ class SkillsToolset(FunctionToolset[DepsT]):
         self._write(wrapper)
         return wrapper
 
-    def _write(self, skill: Skill[DepsT]) -> None:
-        if skill.name in self.library.in_python:
-            warnings.warn(
-                f'The skill {skill.name!r} is defined twice; the later one is used.', UserWarning, stacklevel=3
+    def add_skill(self, skill: Skill[DepsT]) -> None:
+        """Add a skill that was made after the toolset. Runs see it from their next request on.
+
+        Args:
+            skill: The skill. It wins over skills of the same name in directories and registries.
+
+        Raises:
+            TypeError: It is not a skill.
+        """
+        (added,) = checked('skills', [skill])
+        self._write(added)
+
+    def remove_skill(self, name: str) -> None:
+        """Remove a skill that was given with `skills=`, by the decorator or by `add_skill`.
+
+        Args:
+            name: The name of the skill.
+
+        Raises:
+            SkillNotFoundError: No skill has this name, or it is from a directory or registry, which decides itself
+                which skills it has. Hide such a skill with `skill_filter`.
+        """
+        skill = self.get_skill(name)
+        if self.library.in_python.get(skill.name) is not skill:
+            raise SkillNotFoundError(
+                f'The skill {skill.name!r} was not added in Python; it is from {skill.path or skill.uri}. Hide it with '
+                '`skill_filter`.'
             )
+        self.library.remove(skill)
+
+    def _write(self, skill: Skill[DepsT]) -> None:
+        warn_of_skill(skill, self.library.in_python, has_capability=self.history.has_capability, stacklevel=4)
         self.library.write(skill)
 
     # --- For pydantic-ai ------------------------------------------------------------------------------------------
@@ -265,19 +306,32 @@ class SkillsToolset(FunctionToolset[DepsT]):
         """With `auto_reload`, pick up changes in the directories before the run starts."""
         if self.auto_reload:
             await self.library.reload_for_run()
-        return self
+        return ToolsetOfRun(self.copy_for_run())
 
-    async def get_instructions(self, ctx: RunContext[DepsT]) -> InstructionPart | list[InstructionPart] | None:  # pyright: ignore[reportIncompatibleMethodOverride] - one part, as AbstractToolset allows
-        """The part that lists the skills, if there are any, and what `@toolset.instructions` added."""
-        part = self.library.listed(await self.library.visible(ctx), ctx).instructions
-        if part is not None and ctx.tools:
-            part = replace(part, content=self.history.with_tool_names(part.content, ctx))
+    async def get_instructions(self, ctx: RunContext[DepsT] | None) -> InstructionPart | list[InstructionPart] | None:  # pyright: ignore[reportIncompatibleMethodOverride] - one part, as AbstractToolset allows
+        """The part that lists the skills, if there are any, and what `@toolset.instructions` added.
+
+        You can call it too, outside of a run with `None` or what `skill_filter` takes for `ctx`: the text is in
+        `part.content`. In a function with `@agent.instructions`, it takes the place of what the toolset would add.
+        """
+        if self.auto_reload and getattr(ctx, 'run_id', None) is None:  # `for_run` does it for a run
+            await self.library.reload_for_run()
+        if not is_context(ctx):
+            return self.library.listed(await self.library.visible(cast(Any, ctx)), None).instructions
+        ADDED.set((self.library, ctx))
+        view = self.library.listed(await self.library.visible(ctx), ctx)
+        part = self.history.worded(view, ctx) if ctx.tools or self.library.has_filter else view.instructions
         added = list(await super().get_instructions(ctx) or ())
         if ctx.messages:
             self.history.note_loaded(ctx)
-            if self.history.tells_of_lost and (lost := await self.history.lost(ctx, ctx.messages)):
-                added.append(InstructionPart(lost, name='lost', on_change='append'))
-        return part if not added else [part, *added] if part else added
+            if any(skill.toolsets for skill in self.library.look().with_tools):
+                added += await self.toolsets.instructions(await self.history.loaded(ctx), ctx)
+            notice = None if self.history.has_capability else await self.history.notice(ctx, ctx.messages)
+            if notice is not None:
+                added.append(InstructionPart(notice, name=NOTICE, on_change='append'))
+        parts = [part, *added] if part else added
+        parts = self.toolsets.addressed(parts) if self.toolsets.is_dynamic else parts
+        return parts if added else next(iter(parts), None)
 
     async def get_tools(self, ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
         """The tools that the visible skills need, and the typed tools of the loaded skills."""
@@ -286,7 +340,10 @@ class SkillsToolset(FunctionToolset[DepsT]):
         # Deferred skills, and those that a person invoked, are read and run with the same tools as the others.
         using = view.tools | (self.library.look().tools if loaded else frozenset[str]())
         names = self.library.listed(view, ctx).tools | (using & USING_TOOLS)
-        return await self._own_tools(names, ctx) | await self._tools_of_skills(view, loaded, ctx)
+        own = await self._own_tools(names, ctx)
+        tools = await served_tools(self.actions, view, loaded, ctx)
+        tools |= await self.toolsets.tools(view, loaded, ctx, taken=(*own, *tools))
+        return own | {name: self._as_own(tool) for name, tool in tools.items()}
 
     async def _own_tools(self, names: frozenset[str], ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
         own = self.library.settings.tools
@@ -307,21 +364,9 @@ class SkillsToolset(FunctionToolset[DepsT]):
             self._prepared[key] = {tool.name: self.tool_for_tool_def(tool, ctx=ctx) for tool in definitions}
         return self._prepared[key]
 
-    async def _tools_of_skills(
-        self, view: View, loaded: Iterable[Skill[DepsT]], ctx: RunContext[DepsT]
-    ) -> dict[str, ToolsetTool[DepsT]]:
-        tools: dict[str, ToolsetTool[Any]] = {}
-        if self.library.on_demand:
-            deferred = self.library.deferred(view.catalog.skills.values(), ctx)
-            tools = await self.actions.typed.deferred(deferred, ctx, loaded=ctx.loaded_capability_ids)
-            loaded = [skill for skill in loaded if not self.library.is_deferred(skill, ctx)]
-        tools |= await self.actions.typed.offered(loaded, ctx)
-        return {
-            name: with_lenient_args(
-                replace(tool, toolset=self, tool_def=replace(outgoing_tool(tool.tool_def), toolset_id=self.id))
-            )
-            for name, tool in tools.items()
-        }
+    def _as_own(self, tool: ToolsetTool[DepsT]) -> ToolsetTool[DepsT]:
+        definition = replace(outgoing_tool(tool.tool_def), toolset_id=self.id)
+        return with_lenient_args(replace(tool, toolset=self, tool_def=definition))
 
     def tool_for_tool_def(
         self, tool_def: ToolDefinition, *, ctx: RunContext[DepsT], original_name: str | None = None
@@ -344,56 +389,10 @@ class SkillsToolset(FunctionToolset[DepsT]):
         if name in self.tools and not is_own:  # the developer's own
             return await fail_on_timeout(call, tool)
         try:
-            # A tool of a skill is one that the skill may have lost meanwhile.
-            called = call(tool) if is_own else fail_on_timeout(call, tool)
-            value = await (called if is_own else guarded(called, what=f'tool {name!r}', error=ToolFailed))
+            value = await (call(tool) if is_own else call_tool_of_skill(self.actions, name, tool_args, ctx, tool, call))
             return await anyio.to_thread.run_sync(outgoing, value)
         except SkillError as error:
             raise outgoing_error(ToolFailed(self.history.with_tool_names(str(error), ctx))) from error
         except (ToolFailed, ModelRetry, ApprovalRequired) as error:
             outgoing_error(error)
             raise
-
-
-def _view_settings(options: dict[str, Any]) -> ViewSettings:
-    template, budget = options['instruction_template'], options['catalog_budget']
-    if template is not None and SKILLS_LIST not in template:
-        raise ValueError(f'instruction_template must contain {SKILLS_LIST!r}, where the list of skills goes.')
-    if budget is not None and budget < 0:
-        raise ValueError(f'catalog_budget must be 0 or more, or None for no limit, not {budget}.')
-    excluded: set[str] = set(options['exclude_tools'] or ())
-    unknown = excluded - set(TOOLS)
-    if unknown:
-        raise ValueError(f'exclude_tools names {sorted(unknown)}; the tools are {list(TOOLS)}.')
-    if 'load_skill' in excluded:
-        warnings.warn('Without load_skill the model sees skills that it cannot use.', UserWarning, stacklevel=3)
-    return ViewSettings(
-        template=template,
-        budget=budget,
-        pinned=tuple(options['pinned']),
-        search_tool=options['search_tool'],
-        tools=frozenset(TOOLS) - excluded,
-        always_all_tools=bool(options['auto_reload']),
-    )
-
-
-def _directories(options: dict[str, Any]) -> list[SkillsDirectory] | Callable[[], list[SkillsDirectory]]:
-    """The directories, or a function that finds them if that takes a look at the file system."""
-    given = options['directories']
-    settings = {name: options[name] for name in ('validate', 'max_depth', 'script_executor', 'disk_index')}
-    if given == 'standard':
-        return partial(SkillsDirectory.standard, trust=options['trust'], **settings)
-    if options['trust'] is not None:
-        raise ValueError("trust= is for directories='standard'; SkillsDirectory.standard() has its own.")
-    if (given, options['skills'], options['registries']) == (None, None, None):
-        given = _default_directory()
-    if isinstance(given, (str, Path, SkillsDirectory)):
-        given = [given]
-    return [each if isinstance(each, SkillsDirectory) else SkillsDirectory(each, **settings) for each in given or ()]
-
-
-def _default_directory() -> str:
-    if not os.path.isdir(DEFAULT_DIRECTORY):
-        message = f'There is no {DEFAULT_DIRECTORY}. Say where the skills are: skills=, directories= or registries=.'
-        warnings.warn(message, UserWarning, stacklevel=4)
-    return DEFAULT_DIRECTORY

@@ -6,13 +6,14 @@ from pydantic_ai_skills.problems import SkillProblem
 from .found_skills import FoundSkills
 from .functions import DepsT
 from .provenance import SkillProvenance
-from .resource import SkillResource
+from .resource import FileSkillResource, SkillResource
 from .script import SkillScript
 from .skill import Skill, SkillFiles, SkillOptions
 from .wrapper import SkillWrapper
 
 __all__ = (
     'DepsT',
+    'FileSkillResource',
     'FoundSkills',
     'Skill',
     'SkillFiles',

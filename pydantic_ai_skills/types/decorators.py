@@ -10,7 +10,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_ai.tools import ArgsValidatorFunc, DocstringFormat, RunContext, Tool, ToolPrepareFunc
 from typing_extensions import Unpack
 
-from .functions import DepsT, FunctionMarkOptions
+from .functions import DepsT, FunctionMarkOptions, with_name
 
 P = ParamSpec('P')
 R = TypeVar('R')
@@ -57,7 +57,7 @@ def mark_of(function: object) -> Mark | None:
 
 def make_tool(function: Callable[..., Any], options: ToolOptions, *, takes_ctx: bool | None = None) -> Tool[Any]:
     """Make a function a tool."""
-    return Tool[Any](function, takes_ctx=takes_ctx, **options)
+    return Tool[Any](with_name(function), takes_ctx=takes_ctx, **options)
 
 
 @overload

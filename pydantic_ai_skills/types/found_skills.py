@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import is_
 from typing import Any, NamedTuple
 
 from pydantic_ai_skills.exceptions import SkillRegistryError, SkillRegistryRefusedError
@@ -20,11 +21,33 @@ class FoundSkills(NamedTuple):
     problems: tuple[SkillProblem, ...] = ()
     """What a person should know about them and about those that were left out."""
 
+    source: str = ''
+    """What the source is called, for skills that do not say where they come from."""
 
-def shadowed(loser: Skill[Any], winner: Skill[Any]) -> SkillProblem:
+    def is_same(self, other: FoundSkills) -> bool:
+        """Whether it has the very same skills, which are not compared by value: that would read their files."""
+        return same_objects(self.skills, other.skills) and self.problems == other.problems
+
+
+def same_objects(now: Sequence[object], before: Sequence[object]) -> bool:
+    """Whether two lists hold the very same objects."""
+    return len(now) == len(before) and all(map(is_, now, before))
+
+
+def shadowed(loser: Skill[Any], winner: Skill[Any], loser_source: str = '', winner_source: str = '') -> SkillProblem:
     """The problem of a skill that is not used because an earlier one has the same name."""
-    message = f'The skill {loser.name!r} is not used: the one in {winner.path or winner.uri} comes first.'
-    return problem('shadowed', loser.path or loser.uri, message)
+    first = _origin(winner, winner_source)
+    where = f'in {first}' if first == winner.path else f'of {first}'
+    message = f'The skill {loser.name!r} is not used: the one {where} comes first.'
+    return problem('shadowed', loser.path or _origin(loser, loser_source), message)
+
+
+def _origin(skill: Skill[Any], source: str) -> str:
+    """Where a skill comes from: the name of its source, its folder, or else what its source is called."""
+    about = skill.source
+    if about is None or (about.kind == 'directory' and about.label is None):
+        return skill.path or source or skill.uri
+    return f'{about.label} ({skill.path})' if about.label and skill.path else about.name
 
 
 def first_of_each_name(
@@ -38,6 +61,24 @@ def first_of_each_name(
         if winner is not skill:
             problems.append(about_loser(skill, winner))
     return winners, problems
+
+
+def merge_sources(sources: Iterable[FoundSkills]) -> tuple[dict[str, Skill[Any]], list[SkillProblem]]:
+    """Of the skills of several sources, the first of each name; problems name the sources of the others."""
+    source_of: dict[str, str] = {}
+    current = ''
+
+    def in_order() -> Iterator[Skill[Any]]:
+        nonlocal current
+        for found in sources:
+            current = found.source
+            for skill in found.skills:
+                source_of.setdefault(skill.name, current)
+                yield skill
+
+    return first_of_each_name(
+        in_order(), lambda loser, winner: shadowed(loser, winner, current, source_of[winner.name])
+    )
 
 
 def find_or_keep(find: Callable[[], FoundSkills], source: object, last: FoundSkills | None) -> FoundSkills:
@@ -58,7 +99,8 @@ def failed(source: object, error: Exception, last: FoundSkills | None) -> FoundS
     what = str(error) if isinstance(error, SkillRegistryError) else f'It failed with {type(error).__name__}: {error}'
     kept = f' Its {len(skills)} skills from before are kept.' if skills else ''
     code = 'source-refused' if refused else 'source-failed'
-    return FoundSkills(skills, (problem(code, repr(source), f'{what.rstrip(".")}.{kept}'),))
+    problems = (problem(code, repr(source), f'{what.rstrip(".")}.{kept}'),)
+    return FoundSkills(skills, problems, last.source if last else '')
 
 
 def _is_refusal(error: Exception) -> bool:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    cast,
+    get_type_hints,
+    overload,
+)
 
 import anyio.to_thread
 from pydantic import ValidationError
@@ -33,6 +46,8 @@ DepsT = TypeVarWithDefault('DepsT', default=Any, contravariant=True)
 
 P = ParamSpec('P')
 R = TypeVar('R')
+
+_CALLS = '__skill_calls__'
 
 MAX_ITEMS = 1000
 """How many items of a returned iterator are sent to the model."""
@@ -85,18 +100,72 @@ class FunctionOptions(NamedTuple):
     docstring_format: DocstringFormat = 'auto'
     """How parameters are described in the docstring."""
 
-    schema_generator: type[GenerateJsonSchema] = GenerateToolJsonSchema
-    """What makes the JSON schema of the arguments."""
+    schema_generator: type[GenerateJsonSchema] | None = None
+    """What makes the JSON schema of the arguments; pydantic-ai's own when not given."""
 
     def read_schema(self, function: Callable[..., Any]) -> FunctionSchema:
         """The schema of `function` under these options."""
+        function = with_name(function)
         tool = Tool[Any](
             function,
-            takes_ctx=self.takes_ctx,
+            takes_ctx=self._takes_ctx(function),
             docstring_format=self.docstring_format,
-            schema_generator=self.schema_generator,
+            schema_generator=self.schema_generator or GenerateToolJsonSchema,
         )
         return cast(FunctionSchema, tool.function_schema)
+
+    def _takes_ctx(self, function: Callable[..., Any]) -> bool | None:
+        """Whether it takes a `RunContext`: so says a first parameter `ctx` without annotation, too."""
+        if self.takes_ctx is not None:
+            return self.takes_ctx
+        first = next(iter(inspect.signature(function).parameters.values()), None)
+        return True if first is not None and first.name == 'ctx' and first.annotation is first.empty else None
+
+
+def schema_of(
+    function: Callable[..., Any], known: FunctionSchema | None = None, takes_ctx: bool | None = None
+) -> FunctionSchema:
+    """The schema of a function: the `known` one, unless that was read from another function."""
+    if known is None:
+        return FunctionOptions(takes_ctx=takes_ctx).read_schema(function)
+    # What the other function took says nothing about this one.
+    read_from: Any = getattr(known, 'function', function)
+    is_own = getattr(read_from, _CALLS, read_from) == function
+    return known if is_own else FunctionOptions().read_schema(function)
+
+
+def name_of(function: Callable[..., object]) -> str:
+    """The name of a function; that of what a partial calls, or of the class of a callable object."""
+    called = called_by(function)
+    return getattr(called, '__name__', type(called).__name__)
+
+
+def called_by(function: Any) -> Any:
+    """What a partial calls in the end; any other function itself."""
+    while isinstance(function, partial):
+        function = cast('partial[Any]', function).func
+    return function
+
+
+def with_name(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself, or one with a name that calls it: pydantic-ai reads schemas from functions with names."""
+    if hasattr(function, '__name__'):
+        return function
+    called = called_by(function)
+    described = called if hasattr(called, '__name__') else type(called).__call__
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    async def call_async(*args: Any, **kwargs: Any) -> Any:
+        return await function(*args, **kwargs)
+
+    named = call_async if inspect.iscoroutinefunction(described) else call
+    named.__name__ = named.__qualname__ = name_of(function)
+    named.__doc__ = described.__doc__ or called.__doc__
+    named.__annotations__ = get_type_hints(described, include_extras=True)
+    vars(named).update({'__signature__': inspect.signature(function), _CALLS: function})
+    return named
 
 
 class FunctionMarkOptions(TypedDict, total=False):
@@ -106,7 +175,7 @@ class FunctionMarkOptions(TypedDict, total=False):
     description: str | None
     takes_ctx: bool | None
     docstring_format: DocstringFormat
-    schema_generator: type[GenerateJsonSchema]
+    schema_generator: type[GenerateJsonSchema] | None
 
 
 class FunctionDecorator(Generic[DepsT]):
@@ -135,12 +204,17 @@ class FunctionDecorator(Generic[DepsT]):
     def __call__(self, function: Callable[P, R], /) -> Callable[P, R]: ...
 
     @overload
-    def __call__(self, /, **options: Unpack[FunctionMarkOptions]) -> FunctionDecorator[DepsT]: ...
+    def __call__(self, /, *, func: Callable[P, R], **options: Unpack[FunctionMarkOptions]) -> Callable[P, R]: ...
 
-    def __call__(self, function: Callable[..., Any] | None = None, /, **options: Unpack[FunctionMarkOptions]) -> Any:
+    @overload
+    def __call__(self, /, *, func: None = None, **options: Unpack[FunctionMarkOptions]) -> FunctionDecorator[DepsT]: ...
+
+    def __call__(self, function: Any = None, /, *, func: Any = None, **options: Unpack[FunctionMarkOptions]) -> Any:
+        function = func if function is None else function
+        chosen = FunctionOptions(**options) if options else self._options
         if function is None:
-            return FunctionDecorator[DepsT](self._add, FunctionOptions(**options))
-        self._add(function, self._options)
+            return FunctionDecorator[DepsT](self._add, chosen)
+        self._add(function, chosen)
         return function
 
 
@@ -204,7 +278,17 @@ def describe_misfit(misfit: ValidationError, json_schema: dict[str, Any]) -> str
     properties: dict[str, dict[str, Any]] = json_schema.get('properties', {})
     required = json_schema.get('required', [])
     parameters = ', '.join(
-        f'{name} ({schema.get("type", "any")}{"" if name in required else ", optional"})'
+        f'{name} ({_type_in(schema, json_schema.get("$defs", {}))}{"" if name in required else ", optional"})'
         for name, schema in properties.items()
     )
     return f'{wrong}. It takes: {parameters or "no arguments"}.'
+
+
+def _type_in(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> str:
+    """What a JSON schema takes, in a word or two: `string`, `integer or null`, or the fields of a model."""
+    if '$ref' in schema:
+        referred = defs.get(str(schema['$ref']).rpartition('/')[2], {})
+        fields = ', '.join(referred.get('properties', ()))
+        return f'object with {fields}' if fields else str(referred.get('type', 'any'))
+    kinds = [_type_in(each, defs) for each in schema.get('anyOf', ())]
+    return ' or '.join(dict.fromkeys(kinds)) or str(schema.get('type', 'any'))

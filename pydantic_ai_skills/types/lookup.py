@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import accumulate
-from pathlib import PurePosixPath
-from typing import Literal, Protocol, TypeVar
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
-from pydantic_ai_skills.exceptions import SkillResourceNotFoundError, SkillScriptNotFoundError
+from pydantic_ai_skills.exceptions import SkillError, SkillResourceNotFoundError, SkillScriptNotFoundError
 from pydantic_ai_skills.parsing.characters import HIDDEN
+
+if TYPE_CHECKING:
+    from .resource import SkillResource
+    from .script import SkillScript
+    from .skill import Skill, SkillFiles
 
 MAX_NAMES_TOLD = 20
 """How many names a message lists."""
@@ -32,40 +38,157 @@ class _Named(Protocol):
 ItemKind = Literal['resource', 'script']
 NamedT = TypeVar('NamedT', bound=_Named)
 
+_FOLDER = re.compile(r'(?:\$?\{(?:CLAUDE_SKILL_DIR|SKILL_DIR|baseDir)\}|\$(?:CLAUDE_SKILL_DIR|SKILL_DIR))/')
+"""Placeholders for the skill's folder at the beginning of a name."""
 
-def pick(name: str, items: Sequence[NamedT], others: Sequence[_Named], *, kind: ItemKind, skill: str) -> NamedT:
-    """Find the resource or script a name means: the exact one, else the only one with this file name or stem.
+_HOSTED = '/mnt/skills/'
+"""Where a hosted sandbox has skills, which the instructions of some name."""
 
-    `others` are the items of the other kind, which a model may confuse with `items`. If there is no such item, or more
-    than one, the error of its kind says so.
+
+def find_resource(name: str, skill: Skill[Any], files: SkillFiles) -> SkillResource:
+    """Find the resource a name means; the text of scripts and of what is not listed can be read, too.
+
+    Raises:
+        SkillResourceNotFoundError: There is none, or more than one.
     """
-    told = repr(name[:MAX_NAME_COMPARED])
+    found = _pick(name, files.resources, skill, SkillResourceNotFoundError, also=files.unlisted)
+    if found is not None:
+        return found
+    if _meant(name, files.scripts, skill):
+        raise SkillResourceNotFoundError(f'{_told(name)} in skill {skill.name!r} is a script: use run_skill_script.')
+    raise _missing('resource', name, skill, files.resources)
+
+
+def find_script(name: str, skill: Skill[Any], files: SkillFiles) -> SkillScript:
+    """Find the script a name means. A program that is not offered can be run by its path in the skill.
+
+    Raises:
+        SkillScriptNotFoundError: There is none, or more than one.
+    """
+    found = _pick(name, files.scripts, skill, SkillScriptNotFoundError)
+    if found is not None:
+        return found
+    others = [*files.resources, *files.unlisted]
+    place = place_in(name, skill)
+    file = next((other.name for other in others if other.name == place.path), None)
+    script = None if file is None else program(file, skill, files)
+    if script is not None:
+        return script
+    if _meant(name, others, skill):
+        raise SkillScriptNotFoundError(f'{_told(name)} in skill {skill.name!r} is a resource: use read_skill_resource.')
+    raise _missing('script', name, skill, files.scripts)
+
+
+def program(name: str, skill: Skill[Any], files: SkillFiles, *, any_file: bool = False) -> SkillScript | None:
+    """A file of a skill that is not offered as a script, as one; `None` if it cannot be run there.
+
+    With `any_file`, its suffix need not say that it can be run.
+    """
+    from pydantic_ai_skills.execution.interpreters import has_script_suffix  # not needed for what is offered
+
+    from .script import SkillScript
+
+    if skill.path is None or files.executor is None or not (any_file or has_script_suffix(name)):
+        return None
+    folder = Path(skill.path)
+    script = SkillScript(name, uri=str(folder / name), skill_name=skill.name, skill_dir=folder, executor=files.executor)
+    script.root = getattr(skill, 'root', None)
+    return script
+
+
+class Place(NamedTuple):
+    """Where in a skill a name leads."""
+
+    path: str
+    """A path, from the skill's folder or from one in it."""
+
+    is_fixed: bool
+    """Whether it is from the skill's folder, so that it can only mean one file."""
+
+
+def place_in(name: str, skill: Skill[Any]) -> Place:
+    """Where in a skill a name leads: without the skill's own folder, URI or placeholder at its beginning."""
+    path = name.replace('\\', '/') if '/' not in name else name
+    beginnings = [f'skill://{skill.name}/', f'{skill.uri}/']
+    if skill.path is not None:
+        beginnings += [f'{skill.path}/', f'file://{skill.path}/']
+    for beginning in beginnings:
+        if path.startswith(beginning):
+            return Place(path[len(beginning) :], is_fixed=True)
+    if placeholder := _FOLDER.match(path):
+        return Place(path[placeholder.end() :], is_fixed=True)
+    path = re.sub(r'^(?:\./+)+', '', path)
+    before, own_folder, rest = f'/{path.removeprefix(_HOSTED)}'.rpartition(f'/{skill.name}/')
+    is_relative = not path.startswith('/') or path.startswith(_HOSTED)
+    if own_folder and is_relative and (not before or before.endswith(('/skills', '/public', '/user'))):
+        return Place(rest, is_fixed=True)
+    return Place(path, is_fixed=path.startswith('/'))
+
+
+def _pick(
+    name: str, items: Sequence[NamedT], skill: Skill[Any], error: type[SkillError], also: Sequence[NamedT] = ()
+) -> NamedT | None:
+    """What a name means, if it means something; the error if it can mean several things."""
+    meant = _meant(name, items, skill, also)
+    if len(meant) > 1:
+        names = _few([item.name for item in meant], ' or ')
+        raise error(f'{_told(name)} can mean {names} in skill {skill.name!r}.')
+    return meant[0] if meant else None
+
+
+def _meant(name: str, items: Sequence[NamedT], skill: Skill[Any], also: Sequence[NamedT] = ()) -> Sequence[NamedT]:
+    """What a name may mean: the exact item, else those of `items` most like it, else those of `also`."""
+    place = place_in(name, skill)
+    steps = (_exact(name, place, (*items, *also)), *_similar(place, items), *_similar(place, also))
+    return next(filter(None, steps), ())
+
+
+def _exact(name: str, place: Place, items: Sequence[NamedT]) -> list[NamedT]:
+    for wanted in (name, place.path):
+        # The model is shown names without hidden characters.
+        for same in (str, _without_hidden):
+            if found := [item for item in items if same(item.name) == wanted]:
+                return found[:1] if len({item.name for item in found}) == 1 else found
+    return []
+
+
+def _without_hidden(name: str) -> str:
+    return HIDDEN.sub('', name)
+
+
+def _similar(place: Place, items: Sequence[NamedT]) -> Iterator[list[NamedT]]:
+    """The items a name may mean, from the most to the least like it.
+
+    A path that does not exist never means a file of the same name elsewhere: each step compares whole paths, or what
+    they end with.
+    """
+    if not place.path or '..' in place.path.split('/'):
+        return
+    for shown in (str, _without_suffix, _as_module):
+        for same in (str, str.casefold):
+            wanted = same(place.path)
+            names = [(same(shown(item.name)), item) for item in items]
+            yield [item for name, item in names if name == wanted]
+            yield [item for name, item in names if not place.is_fixed and name.endswith(f'/{wanted}')]
+
+
+def _without_suffix(name: str) -> str:
+    return name.removesuffix(PurePosixPath(name).suffix)
+
+
+def _as_module(name: str) -> str:
+    """The name that `python -m` takes."""
+    return name.removesuffix('.py').replace('/', '.') if name.endswith('.py') else ''
+
+
+def _told(name: str) -> str:
+    return repr(name[:MAX_NAME_COMPARED])
+
+
+def _missing(kind: ItemKind, name: str, skill: Skill[Any], items: Iterable[_Named]) -> SkillError:
     error = SkillResourceNotFoundError if kind == 'resource' else SkillScriptNotFoundError
-    meant = _find(name, items)
-    if len(meant) == 1:
-        return meant[0]
-    if meant:
-        raise error(f'{told} can mean {_few([item.name for item in meant], " or ")} in skill {skill!r}.')
-    if _find(name, others):
-        other = 'script: use run_skill_script' if kind == 'resource' else 'resource: use read_skill_resource'
-        raise error(f'{told} in skill {skill!r} is a {other}.')
     there_is = closest_first(kind, name, (item.name for item in items))
-    raise error(f'There is no {kind} {told} in skill {skill!r}. {there_is}')
-
-
-def _find(name: str, items: Sequence[NamedT]) -> list[NamedT]:
-    """The items a name may mean. A path that does not exist never finds a file of the same name elsewhere."""
-    exact = [item for item in items if item.name == name]
-    # The model is shown names without hidden characters.
-    exact = exact or [item for item in items if HIDDEN.sub('', item.name) == name]
-    if exact or '/' in name:
-        return exact
-    return _ending(name, items, stem=False) or _ending(name, items, stem=True)
-
-
-def _ending(name: str, items: Sequence[NamedT], *, stem: bool) -> list[NamedT]:
-    paths = [(PurePosixPath(item.name), item) for item in items]
-    return [item for path, item in paths if (path.stem if stem else path.name) == name]
+    return error(f'There is no {kind} {_told(name)} in skill {skill.name!r}. {there_is}')
 
 
 def closest_first(kind: str, name: str, names: Iterable[str], close: Sequence[str] | None = None) -> str:

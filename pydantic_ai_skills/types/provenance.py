@@ -35,3 +35,16 @@ class SkillProvenance:
 
     version: str | None = None
     """The version of that distribution."""
+
+    label: str | None = None
+    """What the developer calls the source."""
+
+    @property
+    def name(self) -> str:
+        """What people call the source: its label, the distribution, or its address."""
+        if self.label is not None:
+            return self.label
+        if self.distribution is not None:
+            return f'{self.distribution} {self.version}'
+        at = self.ref or (self.commit or '')[:12]
+        return f'{self.url.partition("://")[2] or self.url}{f"@{at}" if at else ""}'

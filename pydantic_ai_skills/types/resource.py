@@ -2,87 +2,66 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, cast
+from dataclasses import dataclass, field
+from typing import Any
 
 import anyio.to_thread
 from pydantic_ai.messages import BinaryContent
 from pydantic_ai.tools import RunContext
 
 from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillValidationError
-from pydantic_ai_skills.filesystem.safe_open import local_path, read_path
+from pydantic_ai_skills.filesystem.safe_open import SkillFolder, local_path, read_path
 
-from .functions import FunctionOptions, FunctionSchema, call_function
-
-
-class SkillItem:
-    """What resources and scripts have in common."""
-
-    kind: ClassVar[Literal['resource', 'script']]
-    """What it is."""
-
-    def __init__(
-        self,
-        name: str,
-        description: str | None,
-        function: Callable[..., Any] | None,
-        takes_ctx: bool | None,
-        function_schema: FunctionSchema | None,
-        uri: str | None,
-    ) -> None:
-        if not name.strip():
-            raise SkillValidationError(f'A {self.kind} needs a name.')
-        if function is not None and function_schema is None:
-            function_schema = FunctionOptions(takes_ctx=takes_ctx).read_schema(function)
-        self.name = name
-        self.description = description
-        self.function = function
-        self.function_schema = function_schema
-        self.uri = uri
-
-    def __repr__(self) -> str:
-        return f'{type(self).__name__}(name={self.name!r})'
-
-    @property
-    def takes_ctx(self) -> bool:
-        """Whether the function takes a `RunContext` as its first argument."""
-        return self.function_schema is not None and self.function_schema.takes_ctx
+from .functions import FunctionSchema, call_function
+from .script import SkillItem
 
 
+@dataclass(repr=False)
 class SkillResource(SkillItem):
-    """Something a skill lets the model read: text, a file, or what a function returns."""
+    """Something a skill lets the model read: text, a file, or what a function returns.
+
+    One of `content`, `function` and `uri` is required, unless a subclass overrides `load`. What is assigned to a field
+    is what the model sees at its next request.
+    """
 
     kind = 'resource'
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        description: str | None = None,
-        content: str | BinaryContent | None = None,
-        function: Callable[..., Any] | None = None,
-        takes_ctx: bool | None = None,
-        function_schema: FunctionSchema | None = None,
-        uri: str | None = None,
-    ) -> None:
-        """Describe a resource; one of `content`, `function` and `uri` is required.
+    name: str
+    """What the model calls it, such as `references/api.md`."""
 
-        Args:
-            name: What the model calls it, such as `references/api.md`.
-            description: What it holds, for the model.
-            content: The text itself; an empty string is content too.
-            function: Called for each read, with the arguments the model gives.
-            takes_ctx: Whether `function` takes a `RunContext` first; read from its signature when not given.
-            function_schema: The schema of `function`; made from its signature when not given.
-            uri: A local file, as a path or a `file:` URI.
+    description: str | None = None
+    """What it holds, for the model."""
 
-        Raises:
-            SkillValidationError: The name is empty, or there is nothing to read.
-        """
-        if content is None and function is None and uri is None:
-            raise SkillValidationError(f'Resource {name!r} needs one of `content`, `function` or `uri`.')
-        super().__init__(name, description, function, takes_ctx, function_schema, uri)
-        self.content = content
+    content: str | BinaryContent | None = None
+    """The text itself; an empty string is content too."""
+
+    function: Callable[..., Any] | None = None
+    """Called for each read, with the arguments the model gives."""
+
+    takes_ctx: bool | None = None
+    """Whether `function` takes a `RunContext` first; read from its signature when not given."""
+
+    function_schema: FunctionSchema | None = field(default=None, compare=False)
+    """The schema of `function`; made from its signature when not given."""
+
+    uri: str | None = None
+    """A local file, as a path or a `file:` URI."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.has_own_load:
+            self._check_source()
+
+    def _check_source(self) -> None:
+        if self.content is None and self.function is None and self.uri is None:
+            raise SkillValidationError(f'Resource {self.name!r} needs one of `content`, `function` or `uri`.')
+
+    @property
+    def has_own_load(self) -> bool:
+        """Whether a subclass overrides `load`, so that the model is sent what that returns."""
+        return type(self).load is not SkillResource.load
 
     async def read(self, ctx: RunContext[Any] | None, args: object = None) -> Any:
         """Return what the model is sent: the unchanged text of a file, an image or PDF, or the result of the function.
@@ -93,20 +72,42 @@ class SkillResource(SkillItem):
 
         Raises:
             SkillResourceLoadError: It cannot be read, or the arguments do not fit.
+            SkillValidationError: It has no `content`, `function` or `uri` any more. This is a `ValueError`.
         """
-        if self.function_schema is not None:
+        if (schema := self.schema) is not None:
             what = f'resource {self.name!r}'
-            return await call_function(self.function_schema, ctx, args, what=what, error=SkillResourceLoadError)
+            return await call_function(schema, ctx, args, what=what, error=SkillResourceLoadError)
         if self.content is not None:
             return self.content
-        return await read_path(local_path(cast(str, self.uri)))
+        self._check_source()
+        return await self._read_file(str(self.uri))
+
+    async def _read_file(self, uri: str) -> str | BinaryContent:
+        return await read_path(local_path(uri))
 
     async def load(self, ctx: RunContext[Any] | None, args: object = None) -> Any:
-        """Like `read`, but parse `.json`, `.yaml` and `.yml` files; text that cannot be parsed safely stays text."""
+        """Like `read`, but parse `.json`, `.yaml` and `.yml` files; text that cannot be parsed safely stays text.
+
+        A subclass may override it: the model is then sent what it returns.
+        """
         value = await self.read(ctx, args)
         if self.function is None and isinstance(value, str):
             return await anyio.to_thread.run_sync(_parse, value, self.name)
         return value
+
+
+@dataclass(repr=False)
+class FileSkillResource(SkillResource):
+    """A file, which is read each time it is asked for."""
+
+    folder: SkillFolder | None = field(default=None, compare=False)
+    """The skill's folder, if the file is in one: no link on the way to the file is followed."""
+
+    async def _read_file(self, uri: str) -> str | BinaryContent:
+        inside = self.folder and uri.removeprefix(f'{self.folder.path}{os.sep}')
+        if not self.folder or not inside or inside == uri:
+            return await super()._read_file(uri)
+        return await anyio.to_thread.run_sync(self.folder.read, inside)
 
 
 def _parse(text: str, name: str) -> Any:

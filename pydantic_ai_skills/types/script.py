@@ -2,71 +2,126 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 from anyio import to_thread
 from pydantic_ai.tools import RunContext
 
-from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError, SkillValidationError
+from pydantic_ai_skills.exceptions import SkillScriptExecutionError, SkillValidationError
 from pydantic_ai_skills.filesystem.safe_open import SkillFolder, local_path
 
-from .functions import FRAMEWORK_ERRORS, FunctionSchema, call_function, items_of, log_failure
-from .resource import SkillItem
+from .functions import FRAMEWORK_ERRORS, FunctionSchema, call_function, items_of, log_failure, schema_of
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution.base import SkillScriptExecutor
+    from pydantic_ai_skills.execution.streaming import OnOutput
+    from pydantic_ai_skills.execution.work_dir import WorkDir
 
 
+class SkillItem:
+    """What resources and scripts have in common."""
+
+    kind: ClassVar[Literal['resource', 'script']]
+    """What it is."""
+
+    name: str
+    description: str | None
+    function: Callable[..., Any] | None
+    takes_ctx: bool | None
+    function_schema: FunctionSchema | None
+    uri: str | None
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise SkillValidationError(f'A {self.kind} needs a name.')
+        if self.schema is None:
+            self.takes_ctx = False
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}(name={self.name!r})'
+
+    @property
+    def schema(self) -> FunctionSchema | None:
+        """What the function takes, if there is one. It is read again when another function was assigned."""
+        if self.function is None:
+            return None
+        self.function_schema = schema_of(self.function, self.function_schema, self.takes_ctx)
+        self.takes_ctx = self.function_schema.takes_ctx
+        return self.function_schema
+
+
+@dataclass(repr=False)
 class SkillScript(SkillItem):
-    """Something a skill lets the model run: a Python function or a program in a file."""
+    """Something a skill lets the model run: a Python function or a program in a file.
+
+    One of `function` and `uri` is required, unless a subclass overrides `run`. What is assigned to a field is what the
+    model sees at its next request.
+    """
 
     kind = 'script'
 
     in_process: ClassVar[bool] = False
     """Whether it is code of a skill's source that runs in this process, not in an executor."""
 
+    name: str
+    """What the model calls it, such as `scripts/convert.py`."""
+
+    description: str | None = None
+    """What it does, for the model."""
+
+    function: Callable[..., Any] | None = None
+    """Called for each run, with the arguments the model gives."""
+
+    takes_ctx: bool | None = None
+    """Whether `function` takes a `RunContext` first; read from its signature when not given."""
+
+    function_schema: FunctionSchema | None = field(default=None, compare=False)
+    """The schema of `function`; made from its signature when not given."""
+
+    uri: str | None = None
+    """A local file, as a path or a `file:` URI."""
+
+    skill_name: str | None = None
+    """The skill it belongs to."""
+
+    skill_dir: Path | None = None
+    """That skill's folder, where there is one."""
+
+    executor: SkillScriptExecutor | None = None
+    """What runs a file; a `LocalSkillScriptExecutor` when not given."""
+
     root: str | None = None
     """A trusted folder above `skill_dir`, from where no folder on the way to the file may be a link."""
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        description: str | None = None,
-        function: Callable[..., Any] | None = None,
-        takes_ctx: bool | None = None,
-        function_schema: FunctionSchema | None = None,
-        uri: str | None = None,
-        skill_name: str | None = None,
-        skill_dir: Path | None = None,
-        executor: SkillScriptExecutor | None = None,
-    ) -> None:
-        """Describe a script; one of `function` and `uri` is required.
+    work_dir: WorkDir | None = None
+    """The folder of the conversation in which its file is run; without one, an executor makes a private one."""
 
-        Args:
-            name: What the model calls it, such as `scripts/convert.py`.
-            description: What it does, for the model.
-            function: Called for each run, with the arguments the model gives.
-            takes_ctx: Whether `function` takes a `RunContext` first; read from its signature when not given.
-            function_schema: The schema of `function`; made from its signature when not given.
-            uri: A local file, as a path or a `file:` URI.
-            skill_name: The skill it belongs to.
-            skill_dir: That skill's folder, where there is one.
-            executor: What runs a file; a `LocalSkillScriptExecutor` when not given.
+    on_output: OnOutput | None = field(default=None, compare=False)
+    """Called with what its file prints, as it is printed, by executors that can: those on this machine."""
 
-        Raises:
-            SkillValidationError: The name is empty, or there is nothing to run.
-        """
-        if function is None and uri is None:
-            raise SkillValidationError(f'Script {name!r} needs one of `function` or `uri`.')
-        super().__init__(name, description, function, takes_ctx, function_schema, uri)
-        self.skill_name = skill_name
-        self.skill_dir = skill_dir
-        self.executor = local_executor() if executor is None and uri is not None else executor
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.has_own_run:
+            self._check_source()
+        if self.uri is not None and not self.in_process:
+            self.executor = self.executor or local_executor()
+
+    def _check_source(self) -> None:
+        if self.schema is None and self.uri is None:
+            raise SkillValidationError(f'Script {self.name!r} needs one of `function` or `uri`.')
+
+    @property
+    def has_own_run(self) -> bool:
+        """Whether a subclass overrides `run`."""
+        return type(self).run is not SkillScript.run
 
     @property
     def path(self) -> Path | None:
@@ -75,31 +130,64 @@ class SkillScript(SkillItem):
 
     def of_skill(self, skill_name: str) -> Self:
         """The same script as one of another skill."""
+        return replace(self, skill_name=skill_name)
+
+    def in_work_dir(self, work_dir: WorkDir | str | Path | None) -> Self:
+        """The same script, to be run in a work folder."""
         script = copy(self)
-        script.skill_name = skill_name
+        if isinstance(work_dir, str | Path):
+            from pydantic_ai_skills.execution.work_dir import WorkDir  # not needed where no file is run
+
+            work_dir = WorkDir(path=Path(work_dir).absolute())
+        script.work_dir = work_dir
+        return script
+
+    def told_to(self, on_output: OnOutput) -> Self:
+        """The same script, to be run with its output passed on as it is printed."""
+        script = copy(self)
+        script.on_output = on_output
         return script
 
     @property
     def usage(self) -> str | None:
         """How to use a file, if its text says so, in a docstring, the first comment or declared arguments."""
-        from .script_usage import describe_usage  # not needed where no skill has scripts
+        from pydantic_ai_skills.execution.declared import declaration_of  # not needed where no skill has scripts
 
-        path = self.path
-        if path is None:
+        from .script_usage import render_usage
+
+        if self.path is None:
             return None
-        folder = self.skill_dir or path.parent
-        if folder not in path.parents:  # a script that skills share
-            folder = path.parent
         try:
-            source = SkillFolder(str(folder)).read_bytes(path.relative_to(folder).as_posix())
-        except SkillResourceLoadError:
+            return render_usage(declaration_of(self))
+        except SkillScriptExecutionError:
             return None
-        return describe_usage(self.name, source)
+
+    @property
+    def required_packages(self) -> tuple[str, ...]:
+        """The Python packages that a file needs, such as `pypdf>=5`, as far as it and its skill say so. It reads them.
+
+        Those that the skill imports without declaring them are here if they are well known or installed.
+        """
+        from .needs import required_packages  # not needed where nothing is installed
+
+        path, skill_dir = self.path, self.skill_dir
+        if path is None or skill_dir is None or skill_dir not in path.parents:
+            return ()
+        folder = SkillFolder(self.root or str(skill_dir), str(skill_dir))
+        return required_packages(folder, path.relative_to(skill_dir).as_posix())
 
     @property
     def source_text(self) -> str | None:
-        """The source of a function that is not imported yet; `None` for others and for a file."""
-        return None
+        """The source of code that is neither a function in Python nor a file; `None` for these."""
+        if not self.has_own_run:
+            return None
+        with suppress(OSError, TypeError):
+            return inspect.getsource(type(self))
+        return repr(type(self))
+
+    def describe(self, args: Any) -> str:
+        """What a run with these arguments would do, for the person who approves it, where that is not a file."""
+        return f'{self.name}({"" if args is None else json.dumps(args, sort_keys=True, default=str)})'
 
     async def prepare(self, ctx: RunContext[Any] | None, args: object) -> bool:
         """Import what it needs, once it may run; return whether that changed the arguments it takes."""
@@ -114,15 +202,24 @@ class SkillScript(SkillItem):
 
         Raises:
             SkillScriptExecutionError: It could not be run, or the arguments do not fit.
+            SkillValidationError: It has no `function` or `uri` any more. This is a `ValueError`.
         """
         what = f'script {self.name!r}'
-        if self.function_schema is not None:
-            return await call_function(self.function_schema, ctx, args, what=what, error=SkillScriptExecutionError)
-        from pydantic_ai_skills.execution.script_file import refuse_links  # not needed where no file is run
+        if (schema := self.schema) is not None:
+            return await call_function(schema, ctx, args, what=what, error=SkillScriptExecutionError)
+        from pydantic_ai_skills.execution.base import ScriptResult  # not needed where no file is run
+        from pydantic_ai_skills.execution.interpreters import refuse_links
 
+        self._check_source()
+        if self.executor is None:
+            raise SkillValidationError(f'Script {self.name!r} is a file without an `executor` to run it.')
         await to_thread.run_sync(refuse_links, self)
         try:
-            value = await cast('SkillScriptExecutor', self.executor).run(self, args, ctx)
+            value = await self.executor.run(self, args, ctx)
+            if isinstance(value, ScriptResult) and value.exit_code:
+                from .failures import explain_failure  # not needed where every script succeeds
+
+                return await to_thread.run_sync(explain_failure, value, self)
             return await items_of(cast(object, value)) if isinstance(value, (Iterator, AsyncIterator)) else value
         except FRAMEWORK_ERRORS:
             raise
@@ -130,6 +227,7 @@ class SkillScript(SkillItem):
             raise SkillScriptExecutionError(await log_failure(failure, what)) from failure
 
 
+@dataclass(repr=False)
 class ImportedCode(SkillScript):
     """Code that is imported into this process when a skill is loaded: its `tools.py`, or the module that holds it.
 
@@ -138,23 +236,18 @@ class ImportedCode(SkillScript):
 
     in_process = True
 
-    def __init__(
-        self, name: str, *, uri: str, skill_name: str, skill_dir: Path | None = None, source: str = ''
-    ) -> None:
-        """Describe code by its file, or by its `source` if it is not a file of its own."""
-        super().__init__(name, uri=uri, skill_name=skill_name, skill_dir=skill_dir)
-        self.executor = None
-        self._source = source
+    source: str = ''
+    """Its source, if it is not a file of its own."""
 
     @property
     def path(self) -> Path | None:
         """The file, or `None` if it is known by its source."""
-        return None if self._source else super().path
+        return None if self.source else super().path
 
     @property
     def source_text(self) -> str | None:
         """The source, which an approval covers."""
-        return self._source or None
+        return self.source or None
 
 
 @cache

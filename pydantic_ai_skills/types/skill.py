@@ -2,84 +2,55 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter, methodcaller
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import Tool
+from pydantic_ai.toolsets import AbstractToolset
 
-from pydantic_ai_skills.exceptions import SkillScriptExecutionError, SkillValidationError
-from pydantic_ai_skills.parsing import SkillHeader, find_headings, parse_skill_text
+from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError, SkillValidationError
+from pydantic_ai_skills.parsing import SkillHeader, find_headings
 from pydantic_ai_skills.parsing.skill_names import check_skill_name
 from pydantic_ai_skills.problems import SkillProblem
 
-from .functions import DepsT, FunctionDecorator, FunctionOptions
+from .attached import Attached, ItemT, SkillFiles, add_item, files_of
+from .functions import DepsT
+from .instructions import InstructionsFunction, WrittenInstructions, check_function, only_in_a_run
+from .options import SkillOptions as SkillOptions
 from .provenance import SkillProvenance
+from .read_skills import ReadSkills
 from .resource import SkillResource
 from .script import ImportedCode, SkillScript
 
 if TYPE_CHECKING:
-    from pydantic_ai_skills.execution.base import SkillScriptExecutor
     from pydantic_ai_skills.filesystem.pinned import PinnedFolder
     from pydantic_ai_skills.parsing.tool_specs import ToolSpec
 
-    from .decorators import PlainToolDecorator, ToolDecorator
 
-ItemT = TypeVar('ItemT', SkillResource, SkillScript)
+def _field(name: str, read: Callable[[Any], Any]) -> Any:
+    """A field that is made when it is read. The method `_assign` takes what is assigned to it."""
 
+    def assign(skill: Skill[Any], value: object) -> None:
+        methodcaller('_assign', name, value)(skill)
+        Skill.assignments += 1
 
-@dataclass(kw_only=True, slots=True)
-class SkillFiles:
-    """The resources and scripts of a skill, and what was found while listing them."""
-
-    resources: list[SkillResource] = field(default_factory=list[SkillResource])
-    """What can be read."""
-
-    scripts: list[SkillScript] = field(default_factory=list[SkillScript])
-    """What can be run."""
-
-    problems: tuple[SkillProblem, ...] = ()
-    """What a person should know about the files."""
-
-    executor: SkillScriptExecutor | None = None
-    """What runs programs in the skill's folder, if anything does."""
-
-    tools_module: ImportedCode | None = None
-    """The `tools.py` with typed tools in the skill's folder, if it has one."""
-
-    tools: tuple[Tool[Any], ...] = ()
-    """Typed tools that are known only once the files are listed."""
-
-
-class SkillOptions(TypedDict, total=False):
-    """The options that `Skill`, `SkillWrapper` and `@toolset.skill` share; `Skill` explains each of them."""
-
-    license: str | None
-    compatibility: str | None
-    metadata: Mapping[str, Any] | None
-    resources: Iterable[SkillResource] | None
-    scripts: Iterable[SkillScript] | None
-    tools: Iterable[Tool[Any]] | None
-    allowed_tools: Iterable[str]
-    disable_model_invocation: bool
-    user_invocable: bool
-    model_settings: ModelSettings | None
+    return property(read, assign)
 
 
 def _header_field(name: str) -> Any:
-    """An attribute that reads a field of the skill's header; assigning to it replaces the header."""
-
-    def assign(skill: Skill[Any], value: object) -> None:
-        skill.header = skill.header._replace(**{name: value})
-
-    return property(attrgetter(f'header.{name}'), assign)
+    """A field that is kept in the skill's header."""
+    return _field(name, attrgetter(f'header.{name}'))
 
 
-class Skill(Generic[DepsT]):
+@dataclass(init=False, repr=False, eq=False)
+class Skill(Attached[DepsT], WrittenInstructions, ReadSkills):
     """A skill: a name and description for the catalog, instructions for when it is loaded, files to read and run.
+
+    It behaves as a dataclass. What is assigned to a field is what the model sees at its next request.
 
     ```python
     from pydantic_ai_skills import Skill
@@ -95,130 +66,161 @@ class Skill(Generic[DepsT]):
 
     __slots__ = (
         '_content',
-        '_files',
-        '_given_uri',
+        '_file_list',
         '_headings',
-        '_late',
         '_tools',
+        '_toolsets',
         'header',
+        'known_files',
+        'late',
         'model_settings',
+        'own_uri',
         'path',
         'pinned',
         'source',
     )
 
+    assignments: ClassVar[int] = 0
+    """Grows with each assignment to a field of any skill, so that whoever shows skills knows when to look again."""
+
     name: str = _header_field('name')
+    """Lower-case letters, digits and single hyphens; at most 64 characters."""
+
     description: str = _header_field('description')
+    """What it does and when to use it; the model chooses by this."""
+
+    content: str = _field('content', methodcaller('_get_content'))
+    """The instructions, without the frontmatter."""
+
     license: str | None = _header_field('license')
+    """Its license."""
+
     compatibility: str | None = _header_field('compatibility')
-    metadata: dict[str, Any] = _header_field('metadata')
+    """What it needs, such as a program or a network."""
+
+    resources: list[SkillResource] = _field('resources', attrgetter('files.resources'))  # noqa: RUF009 - a property
+    """What the model can read."""
+
+    scripts: list[SkillScript] = _field('scripts', attrgetter('files.scripts'))  # noqa: RUF009 - a property
+    """What the model can run."""
+
+    uri: str = _field('uri', lambda skill: skill.own_uri or f'skill://{skill.name}')
+    """Where the skill is kept: the URI the developer gave, or `skill://{name}`."""
+
+    metadata: dict[str, Any] = _header_field('metadata')  # noqa: RUF009 - a property
+    """Anything else."""
+
+    path: str | None
+    """The folder it was read from, if any."""
+
+    source: SkillProvenance | None
+    """Where it was fetched from, if it was."""
+
+    tools: list[Tool[Any]] = _field('tools', methodcaller('_get_tools'))  # noqa: RUF009 - a property
+    """Tools written in Python that the model has once the skill is loaded."""
+
+    toolsets: list[AbstractToolset[Any]] = _field('toolsets', methodcaller('_get_toolsets'))  # noqa: RUF009 - a property
+    """Toolsets whose tools and instructions the model has once the skill is loaded."""
+
     allowed_tools: tuple[str, ...] = _header_field('allowed_tools')
+    """Tools that need no approval once the skill is loaded, such as `Bash(git add *)`."""
+
     disable_model_invocation: bool = _header_field('disable_model_invocation')
+    """Whether only a person may load it, by `toolset.invoke`: the model does not see it."""
+
     user_invocable: bool = _header_field('user_invocable')
+    """Whether a person may load it by `toolset.invoke`."""
+
+    model_settings: ModelSettings | None
+    """Settings of the model while the skill is loaded, if a `SkillsCapability` offers it."""
+
     tool_specs: tuple[ToolSpec, ...] = _header_field('tool_specs')
+    """The tools that its frontmatter declares."""
+
+    pinned: PinnedFolder | None
+    """The files its folder has to hold, if a lock file pins them."""
+
+    files: SkillFiles = _field('files', methodcaller('_get_files'))  # noqa: RUF009 - a property
+    """The resources and scripts, and the problems found while listing them."""
+
+    late: bool | ImportedCode
+    """Whether listing `files` has to wait until the skill is used; the code, if that imports it."""
 
     def __init__(
         self,
         name: str,
         description: str,
-        content: str | Callable[[], str],
-        *,
+        content: str | InstructionsFunction[DepsT],
         license: str | None = None,
         compatibility: str | None = None,
         resources: Iterable[SkillResource] | None = None,
         scripts: Iterable[SkillScript] | None = None,
         uri: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        *,
         path: str | None = None,
-        files: Callable[[], SkillFiles] | None = None,
         source: SkillProvenance | None = None,
-        headings: str | None = None,
-        late: bool | ImportedCode = False,
         tools: Iterable[Tool[Any]] | None = None,
+        toolsets: Iterable[AbstractToolset[Any]] | None = None,
         allowed_tools: Iterable[str] = (),
         disable_model_invocation: bool = False,
         user_invocable: bool = True,
         model_settings: ModelSettings | None = None,
+        tool_specs: Iterable[ToolSpec] = (),
+        pinned: PinnedFolder | None = None,
+        files: SkillFiles | Callable[[], SkillFiles] | None = None,
+        late: bool | ImportedCode = False,
+        headings: str | None = None,
     ) -> None:
-        """Describe a skill.
+        """Describe a skill by its fields.
 
-        Args:
-            name: Lower-case letters, digits and single hyphens; at most 64 characters.
-            description: What it does and when to use it; the model chooses by this.
-            content: The instructions, or a function that returns them, called once, on first use.
-            license: Its license.
-            compatibility: What it needs, such as a program or a network.
-            resources: What the model can read.
-            scripts: What the model can run.
-            uri: Where the skill is kept, if the model should know; `skill://{name}` otherwise.
-            metadata: Anything else.
-            path: The folder it was read from, if any.
-            files: Lists resources and scripts on first use, instead of `resources` and `scripts`.
-            source: Where it was fetched from, if it was.
-            headings: The headings of the instructions, one a line, for the search; found in `content` when not given.
-            late: Whether `files` needs work that has to wait until the skill is used; the code, if that imports it.
-            tools: Tools that the model has once the skill is loaded, under names that begin with the skill's.
-            allowed_tools: Tools that need no approval once the skill is loaded, such as `Bash(git add *)`.
-            disable_model_invocation: Whether only a person may load it, by `toolset.invoke`: the model does not see it.
-            user_invocable: Whether a person may load it by `toolset.invoke`.
-            model_settings: Settings of the model while the skill is loaded, if a `SkillsCapability` offers it.
+        `content` may be a function that returns the instructions, sync or async: one that takes a `RunContext` is
+        called for each load, one without parameters once, on first use. `files` may be a function that lists the
+        resources and scripts on first use, instead of `resources` and `scripts`. `headings` are those of the
+        instructions, one a line, for the search; they are found in `content` when not given.
 
         Raises:
             SkillValidationError: The name or the description does not follow the rules.
         """
-        if not description.strip():
-            raise SkillValidationError(f'Skill {name!r} needs a description: the model chooses skills by it.')
         self.header = SkillHeader(
             name=check_skill_name(name),
-            description=description,
+            description=_check_description(name, description),
             license=license,
             compatibility=compatibility,
             metadata=dict(metadata or {}),
             allowed_tools=tuple(allowed_tools),
             disable_model_invocation=disable_model_invocation,
             user_invocable=user_invocable,
+            tool_specs=tuple(tool_specs),
         )
         self.path = path
         self.source = source
         self.model_settings = model_settings
-        self.pinned: PinnedFolder | None = None
-        """The files its folder has to hold, if a lock file pins them."""
-        self._given_uri = uri
-        self._late = late
+        self.pinned = pinned
+        self.late = late
+        self.own_uri: str | None
+        """The URI that the developer gave, which the catalog shows."""
+        self.own_uri = None if uri == f'skill://{name}' else uri
         self._content = content
+        if path is None and not isinstance(content, str):
+            check_function(content, repr(getattr(content, '__name__', '')))
         self._headings = headings
         self._tools = None if tools is None else list(tools)
-        given = SkillFiles()
-        for resource in resources or ():
-            _add(given.resources, resource, self.name)
-        for script in scripts or ():
-            script.skill_name = script.skill_name or self.name
-            _add(given.scripts, script, self.name)
-        self._files = files or given
+        self._toolsets = None if toolsets is None else list(toolsets)
+        self._file_list = files if callable(files) else SkillFiles
+        self.known_files = None if callable(files) else files or SkillFiles()
+        """The files, if they are listed already."""
+        if self.is_listed:
+            self._assign('resources', resources or ())
+            self._assign('scripts', scripts or ())
 
     @classmethod
-    def from_text(cls, text: str, *, validate: bool = True) -> Skill[DepsT]:
-        """Read a skill from the text of a `SKILL.md`.
-
-        Args:
-            text: Frontmatter between `---` lines, then the instructions.
-            validate: Whether to apply the Agent Skills rules beyond a usable name and description.
-
-        Raises:
-            SkillValidationError: There is no usable name or description.
-        """
-        header, body, problems = parse_skill_text(text, validate=validate)
-        if header is None:
-            raise SkillValidationError(' '.join(problem.message for problem in problems))
-        return cls.from_header(header, body)
-
-    @classmethod
-    def from_header(cls, header: SkillHeader, content: str | Callable[[], str], **options: Any) -> Skill[DepsT]:
+    def from_header(cls, header: SkillHeader, content: Any, **options: Any) -> Self:
         """Make a skill from the header of its `SKILL.md`.
 
         Args:
             header: What the frontmatter says.
-            content: The instructions, or a function that returns them, called once, on first use.
+            content: The instructions, or a function that returns them.
             **options: What is not in a header: `uri`, `path`, `files`, `source` and other options of `Skill`.
         """
         skill = cls(header.name, header.description, content, **options)
@@ -234,35 +236,91 @@ class Skill(Generic[DepsT]):
         Raises:
             SkillValidationError: The name does not follow the rules.
         """
-
-        def files() -> SkillFiles:
-            own = self.files
-            scripts = [script.of_skill(checked) for script in own.scripts]
-            module = own.tools_module and own.tools_module.of_skill(checked)
-            return replace(own, resources=list(own.resources), scripts=scripts, tools_module=module)
-
         checked = check_skill_name(name)
-        renamed = Skill[DepsT].from_header(
+        return Skill[DepsT].from_header(
             self.header._replace(name=checked, metadata=dict(self.metadata)),
-            lambda: self.content,
-            uri=self._given_uri,
+            self.writer or partial(getattr, self, 'content'),
+            uri=self.own_uri,
             path=self.path,
-            files=files,
+            files=partial(files_of, self, checked),
             source=self.source,
             headings=self.headings,
-            late=self._late if isinstance(self._late, bool) else self._late.of_skill(checked),
+            late=self.late if isinstance(self.late, bool) else self.late.of_skill(checked),
             tools=self._tools,
+            toolsets=self._toolsets,
             model_settings=self.model_settings,
+            pinned=self.pinned,
         )
-        renamed.pinned = self.pinned
-        return renamed
 
-    @property
-    def content(self) -> str:
-        """The instructions, without the frontmatter."""
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(self) is not type(other):
+            return NotImplemented
+        # The header first: what comes last may have to be read from disk.
+        return all(attrgetter(name)(self) == attrgetter(name)(other) for name in ('header', *_COMPARED))
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType] - as for any dataclass that can change
+
+    def _assign(self, name: str, value: Any) -> None:
+        """Take what is assigned to a field."""
+        if name == 'content':
+            self._content, self._headings = value, None
+        elif name == 'files':
+            self.known_files = value
+        elif name in ('resources', 'scripts'):
+            self.known_files = replace(self.files, **{name: self._own(value)})
+        elif name == 'tools':
+            self._tools = list(value)
+        elif name == 'toolsets':
+            self._toolsets = list(value)
+        elif name == 'uri':
+            self.own_uri = value
+        else:
+            self.header = self.header._replace(**{name: self._checked(name, value)})
+
+    def _own(self, items: Iterable[ItemT]) -> list[ItemT]:
+        """Resources or scripts as those of this skill."""
+        own: list[ItemT] = []
+        for item in items:
+            if isinstance(item, SkillScript):
+                item.skill_name = item.skill_name or self.name
+            add_item(own, item, self.name)
+        return own
+
+    def _checked(self, name: str, value: Any) -> Any:
+        """A value for the header, by the rules of its field."""
+        if name == 'description':
+            return _check_description(self.name, value)
+        if name == 'name':
+            check_skill_name(value)
+            for script in self.scripts if self.is_listed else ():
+                script.skill_name = value if script.skill_name == self.name else script.skill_name
+        return value
+
+    def _get_content(self) -> str:
         if not isinstance(self._content, str):
-            self._content = self._content()
+            if self.writer is not None:
+                raise SkillResourceLoadError(only_in_a_run(self))
+            self._content = cast('Callable[[], str]', self._content)()
         return self._content
+
+    def _get_files(self) -> SkillFiles:
+        if self.known_files is None:
+            listed = self._file_list()
+            self.tools.extend(tool for tool in listed.tools if tool not in self.tools)
+            self.known_files = listed
+        return self.known_files
+
+    def _get_tools(self) -> list[Tool[Any]]:
+        if self._tools is None:
+            self._tools = []
+        return self._tools
+
+    def _get_toolsets(self) -> list[AbstractToolset[Any]]:
+        if self._toolsets is None:
+            self._toolsets = []
+        return self._toolsets
 
     def read(self) -> tuple[SkillHeader, str]:
         """The header and the instructions that belong together. It may read the source; the skill stays as it is."""
@@ -282,26 +340,9 @@ class Skill(Generic[DepsT]):
             )
 
     @property
-    def files(self) -> SkillFiles:
-        """The resources and scripts, and the problems found while listing them."""
-        if not isinstance(self._files, SkillFiles):
-            self._files = self._list_files(self._files)
-        return self._files
-
-    def _list_files(self, files: Callable[[], SkillFiles]) -> SkillFiles:
-        listed = files()
-        self.tools.extend(tool for tool in listed.tools if tool not in self.tools)
-        return listed
-
-    @property
-    def resources(self) -> list[SkillResource]:
-        """What the model can read."""
-        return self.files.resources
-
-    @property
-    def scripts(self) -> list[SkillScript]:
-        """What the model can run."""
-        return self.files.scripts
+    def problems(self) -> list[SkillProblem]:
+        """What is wrong with its files, and with its text if it was made by `from_text` or `from_path`."""
+        return list(self.files.problems)
 
     @property
     def headings(self) -> str:
@@ -311,13 +352,6 @@ class Skill(Generic[DepsT]):
         return find_headings(self._content.encode(errors='ignore')) if isinstance(self._content, str) else ''
 
     @property
-    def tools(self) -> list[Tool[Any]]:
-        """Tools written in Python that the model has once the skill is loaded."""
-        if self._tools is None:
-            self._tools = []
-        return self._tools
-
-    @property
     def is_trusted(self) -> bool:
         """Whether it is the developer's own, or comes from a source that the developer vouches for."""
         return self.source is None or self.source.trusted
@@ -325,75 +359,29 @@ class Skill(Generic[DepsT]):
     @property
     def is_listed(self) -> bool:
         """Whether its files are listed already."""
-        return isinstance(self._files, SkillFiles)
+        return self.known_files is not None
 
     @property
     def is_late(self) -> bool:
         """Whether its files must not be listed before it is used."""
-        return bool(self._late) and not self.is_listed
+        return bool(self.late) and not self.is_listed
 
     @property
     def imports(self) -> ImportedCode | None:
         """The code that is imported into this process when the skill is loaded, if there is any. It may list files."""
-        return self.files.tools_module if isinstance(self._late, bool) else self._late
+        return self.files.tools_module if isinstance(self.late, bool) else self.late
 
     @property
     def needs_import(self) -> bool:
         """Whether nothing but its name and description is known without importing its code."""
-        return not isinstance(self._late, bool)
-
-    @property
-    def uri(self) -> str:
-        """Where the skill is kept: the URI the developer gave, or `skill://{name}`."""
-        return self._given_uri or f'skill://{self.name}'
-
-    @property
-    def has_own_uri(self) -> bool:
-        """Whether the developer gave the skill a URI, so that the catalog shows it."""
-        return self._given_uri is not None
-
-    @property
-    def resource(self) -> FunctionDecorator[DepsT]:
-        """Decorator that makes what a function returns a resource of this skill."""
-        return FunctionDecorator(self._add_resource)
-
-    @property
-    def script(self) -> FunctionDecorator[DepsT]:
-        """Decorator that makes a function a script of this skill."""
-        return FunctionDecorator(self._add_script)
-
-    @property
-    def tool(self) -> ToolDecorator[DepsT]:
-        """Decorator for a tool the model has once the skill is loaded; the function takes a `RunContext`."""
-        from .decorators import ToolDecorator  # few skills have tools
-
-        return ToolDecorator(self.tools.append)
-
-    @property
-    def tool_plain(self) -> PlainToolDecorator:
-        """Decorator for a tool the model has once the skill is loaded; the function takes no `RunContext`."""
-        from .decorators import PlainToolDecorator  # few skills have tools
-
-        return PlainToolDecorator(self.tools.append)
-
-    def _add_resource(self, function: Callable[..., Any], options: FunctionOptions) -> None:
-        _add(self.resources, SkillResource(**_described(function, options)), self.name)
-
-    def _add_script(self, function: Callable[..., Any], options: FunctionOptions) -> None:
-        _add(self.scripts, SkillScript(**_described(function, options), skill_name=self.name), self.name)
+        return not isinstance(self.late, bool)
 
 
-def _described(function: Callable[..., Any], options: FunctionOptions) -> dict[str, Any]:
-    """The arguments that make a function a resource or a script."""
-    schema = options.read_schema(function)
-    name, description = options.name or function.__name__, options.description or schema.description
-    return {'name': name, 'description': description, 'function': function, 'function_schema': schema}
+_COMPARED = ('path', 'source', 'uri', 'model_settings', 'late', '_text', 'resources', 'scripts', 'tools', 'toolsets')
+"""What else makes two skills with the same header equal."""
 
 
-def _add(items: list[ItemT], item: ItemT, skill_name: str) -> None:
-    """Add a resource or script to a skill; it replaces one of the same name."""
-    for other in [other for other in items if other.name == item.name]:
-        message = f'{item.name!r} of skill {skill_name!r} is defined twice; the later one is used.'
-        warnings.warn(message, UserWarning, stacklevel=4)
-        items.remove(other)
-    items.append(item)
+def _check_description(name: str, description: str) -> str:
+    if not description.strip():
+        raise SkillValidationError(f'Skill {name!r} needs a description: the model chooses skills by it.')
+    return description

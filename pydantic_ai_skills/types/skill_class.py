@@ -11,6 +11,7 @@ from pydantic_ai_skills.parsing.skill_names import normalize_skill_name
 
 from .decorators import Mark, make_tool, mark_of
 from .functions import DepsT, FunctionOptions
+from .instructions import InstructionsFunction
 from .skill import Skill, SkillOptions
 
 
@@ -61,15 +62,21 @@ class SkillClass(Skill[DepsT]):
     skill_options: ClassVar[SkillOptions] = {}
     """Other options of `Skill`, such as `license` and `metadata`."""
 
-    instructions: str | Callable[[], str]
-    """The instructions, as a text or as a method that returns them, called once, when they are first needed."""
+    instructions: str | InstructionsFunction[Any]
+    """The instructions: a text, or a method that returns one, for each load if it takes a `RunContext`, else once."""
 
-    def __init__(self) -> None:
-        """Make the skill. A subclass with its own `__init__` calls this one.
+    def __init__(self, **fields: Any) -> None:
+        """Make the skill. A subclass with its own `__init__` calls this one, without arguments.
+
+        Args:
+            **fields: The fields of a copy, as `dataclasses.replace` gives them.
 
         Raises:
             SkillValidationError: There are no instructions or no description, or a name does not follow the rules.
         """
+        if fields:
+            super().__init__(**fields)
+            return
         cls = type(self)
         instructions = getattr(self, 'instructions', None)
         if instructions is None:

@@ -157,19 +157,15 @@ async def test_instructions_and_failures_name_the_tools_as_the_model_sees_them(t
     assert script.tools[0] == list(names.values())
     assert script.instructions[-1] == snapshot("""\
 <context id="toolset:skills:catalog">
-Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+When a task fits one of these skills, call `my_load_skill` first and follow its instructions.
 
 <available_skills>
-<skill><name>alpha</name><description>Does things.</description></skill>
+<skill name="alpha">Does things.</skill>
 </available_skills>
-
-When a task fits the description of a skill, call `my_load_skill` with its name before anything else and follow the instructions it gives. Read a resource with `my_read_skill_resource` when the instructions refer to it. Run a script with `my_run_skill_script`.
 </context>
 A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
 """)
-    assert script.results[-2][2] == snapshot(
-        "It wrote files, which can be read with my_read_skill_resource: 'written-1/x.txt'"
-    )
+    assert script.results[-2][2] == snapshot("It wrote files, which can be read with my_read_skill_resource: 'x.txt'")
     assert script.results[-1][2] == snapshot("'a.md' in skill 'alpha' is a resource: use my_read_skill_resource.")
 
 

@@ -22,6 +22,7 @@ from pydantic_ai.messages import (
     ToolCallPart,
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.tools import Tool
 
 from pydantic_ai_skills import Skill, SkillLoaded, SkillsCapability, SkillsDirectory
 from tests.conversations import Call, ScriptedModel, converse, write_skill
@@ -216,7 +217,7 @@ async def test_what_a_stranger_wrote_is_never_said_by_the_system(tmp_path: Path)
     assert 'MY-INSTRUCTIONS' in said
     for text in ('INSTRUCTIONS', 'FILE', 'CONTENT', 'TOOL', 'USAGE'):
         assert f'STRANGE-{text}' not in said
-    assert '<skill><name>strange</name><description>STRANGE-DESCRIPTION</description></skill>' in said
+    assert '<skill name="strange">STRANGE-DESCRIPTION</skill>' in said
     assert '- own-one: Mine.' in said
     assert '- strange' not in said
 
@@ -449,3 +450,18 @@ async def test_all_can_be_read_up_front(tmp_path: Path):
 def test_another_disclosure_is_refused():
     with pytest.raises(ValueError, match="disclosure is 'tools' or 'on-demand', not 'all'"):
         SkillsCapability(skills=[], disclosure='all')  # pyright: ignore[reportArgumentType] - what is refused
+
+
+async def test_more_skills_than_the_limit_are_offered_by_the_tools_and_a_problem_says_so():
+    skills = [Skill(f'skill-{number}', 'Does.', 'Do it.', tools=[Tool(lambda: 'x', name='go')]) for number in range(4)]
+    calls: list[Call] = [('load_skill', {'skill_name': 'skill-1'}), ('skill_1__go', {})]
+    capability = SkillsCapability(skills=skills, disclosure='on-demand', max_on_demand=3)
+    script = await converse(capability, *calls)
+    assert script.tools[0] == ['list_skills', 'load_skill']
+    assert '<skill name="skill-3">' in str(script.instructions[0])
+    assert script.results[-1] == ('skill_1__go', 'success', 'x')
+    assert [str(problem) for problem in capability.toolset.problems] == snapshot(
+        ['skills: warning [too-many-on-demand] 4 skills are too many to be offered on demand (max_on_demand is 3).']
+    )
+    script = await converse(SkillsCapability(skills=skills[1:], disclosure='on-demand', max_on_demand=3))
+    assert script.tools[0] == ['load_capability']

@@ -212,7 +212,7 @@ def test_a_url_alone_is_a_git_repository(folder: Path):
         (
             {'script_executor': {'local': {'env': {'KEY': 'hunter2'}}}},
             snapshot(
-                "`script_executor` of a spec does not fit. 'env': is not a setting; there are timeout, python_executable, limits, pass_env, skill_env, work_root, cwd, network, read_only."
+                "`script_executor` of a spec does not fit. 'env': is not a setting; there are timeout, python_executable, limits, pass_env, skill_env, cwd, dependencies, network, read, write, read_only."
             ),
         ),
         (
@@ -260,8 +260,10 @@ def test_a_url_alone_is_a_git_repository(folder: Path):
         ),
         ({'id': 5}, snapshot("`SkillsCapability` of a spec does not fit. 'id': Input should be a valid string.")),
         (
-            {'exclude_tools': 'list_skills'},
-            snapshot("`SkillsCapability` of a spec does not fit. 'exclude_tools': Input should be a list."),
+            {'exclude_tools': 3},
+            snapshot(
+                "`SkillsCapability` of a spec does not fit. 'exclude_tools': Input should be a valid string or Input should be a list."
+            ),
         ),
         (
             {'auto_reload': 'sometimes'},
@@ -276,8 +278,10 @@ def test_a_url_alone_is_a_git_repository(folder: Path):
             ),
         ),
         (
-            {'pinned': 'pdf'},
-            snapshot("`SkillsCapability` of a spec does not fit. 'pinned': Input should be a list."),
+            {'pinned': 3},
+            snapshot(
+                "`SkillsCapability` of a spec does not fit. 'pinned': Input should be a valid string or Input should be a list."
+            ),
         ),
         (
             {'search_tool': 'never'},
@@ -308,7 +312,7 @@ def test_the_standard_places_of_trusted_projects(folder: Path, monkeypatch: pyte
 
 
 def test_every_parameter_that_can_be_written_down_can_be_in_a_spec():
-    in_python = {'skills', 'ranker', 'skill_filter'}
+    in_python = {'skills', 'ranker', 'skill_filter', 'schema_generator', 'instructions'}
     parameters = set(inspect.signature(SkillsCapability).parameters) - in_python
     assert set(inspect.signature(SkillsCapability[Any].from_spec).parameters) == parameters
 
@@ -316,7 +320,7 @@ def test_every_parameter_that_can_be_written_down_can_be_in_a_spec():
 def test_the_options_are_in_the_signature_with_their_defaults():
     parameters = inspect.signature(SkillsToolset).parameters
     assert [parameters[name].default for name in ('skills', 'validate', 'max_depth')] == [None, True, 3]
-    assert set(inspect.signature(SkillsCapability).parameters) == {*parameters, 'disclosure'}
+    assert set(inspect.signature(SkillsCapability).parameters) == {*parameters, 'disclosure', 'workspace_tools'}
 
 
 @pytest.mark.parametrize('kind', [SkillsToolset, SkillsCapability])
@@ -343,12 +347,26 @@ def test_the_schema_of_specs_knows_the_settings():
             'pinned',
             'search_tool',
             'exclude_tools',
+            'max_on_demand',
+            'max_work_dirs',
+            'max_retries',
+            'timeout',
+            'docstring_format',
+            'require_parameter_descriptions',
+            'strict',
+            'sequential',
+            'requires_approval',
+            'metadata',
+            'defer_loading',
+            'include_return_schema',
             'directories',
             'registries',
             'script_executor',
             'script_policy',
             'trust',
+            'work_dir',
             'disclosure',
+            'workspace_tools',
         ]
     )
     assert 'token' not in schema['$defs']['GitSpec']['properties']

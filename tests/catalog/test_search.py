@@ -93,14 +93,13 @@ class TestTool:
         )
         assert script.definitions['search_skills'] == snapshot(
             {
-                'description': 'Find skills for a task. The result has their names and descriptions, the best first.',
+                'description': 'Find skills for a task.',
                 'parameters': {
                     'additionalProperties': False,
                     'properties': {
-                        'query': {'description': 'What the task is about, in a few words.', 'type': 'string'},
+                        'query': {'description': 'A few words about the task.', 'type': 'string'},
                         'limit': {
                             'default': 10,
-                            'description': 'How many skills to get at most.',
                             'maximum': 100,
                             'minimum': 1,
                             'type': 'integer',

@@ -60,7 +60,7 @@ def test_help(cli: Cli, args: list[str]):
     assert done.status == (0 if args else 2)
 
 
-@pytest.mark.parametrize('args', [['frob'], ['list', '--frob'], ['validate', '--format'], ['doctor', 'x']])
+@pytest.mark.parametrize('args', [['frob'], ['list', '--frob'], ['validate', '--format'], ['doctor', 'x', 'y']])
 def test_misuse_is_told(cli: Cli, args: list[str]):
     done = cli(*args)
     assert (done.status, done.out) == (2, '')

@@ -39,16 +39,12 @@ def test_a_whole_conversation_offline(cli: Cli, here: Path, skills: Path):
     assert done.status == 0
     assert done.out.replace(str(here), 'HERE') == snapshot("""\
 → load_skill(skill_name='units')
-  <skill>
-  <name>units</name>
-  <description>Converts lengths and masses. Use for miles.</description>
-  <uri>skill://units</uri>
-  <location>HERE/skills/units</location>
+  <skill name="units" location="HERE/skills/units">
   <resources>
-  <resource><name>units.md</name></resource>
+  units.md
   </resources>
   <scripts>
-  <script><name>convert.sh</name></script>
+  convert.sh
   </scripts>
   <skill_instructions>
   Run `convert.sh` with a number.

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from pydantic_ai_skills import BubblewrapSkillScriptExecutor, user_skills_folder
 from tests.cli.conftest import Cli
@@ -166,3 +167,92 @@ def test_people_read_it_in_sections(cli: Cli):
         'Places',
     ]
     assert '          Create a skill with: pydantic-ai-skills new NAME' in done.out
+
+
+NEEDY: dict[str, str | bytes] = {
+    'scripts/a.py': 'import yaml, absent_module, os\nos.environ["ACME_API_KEY"]\nos.environ.get("OTHER_TOKEN", "")',
+    'scripts/b.js': "require('absent-package')",
+    'scripts/c.sh': 'pdftoppm -r 100 "$1"',
+    'agents/openai.yaml': (
+        'interface: {display_name: Acme}\npolicy: {allow_implicit_invocation: false}\n'
+        'dependencies: {tools: [{type: mcp, value: acme, description: Acme tools}]}'
+    ),
+}
+
+
+def test_what_a_skill_needs_is_told(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv('PATH', str(here))
+    monkeypatch.setenv('ACME_API_KEY', 'very-secret')
+    write_skill(here / 'skills/needy', files=NEEDY)
+    text = (here / 'skills/needy/SKILL.md').read_text()
+    (here / 'skills/needy/SKILL.md').write_text(text.replace('\n---\nDo', '\ncompatibility: Needs Acme\n---\nDo'))
+    done = cli('doctor', 'needy')
+    assert (done.status, done.err) == (0, '')
+    assert done.out == snapshot("""\
+Python packages
+  missing absent-module: not installed (scripts/a.py)
+  ok      pyyaml: scripts/a.py
+          Install: pip install absent-module. Or let scripts have them with dependencies='uv'.
+npm packages
+  missing absent-package: not installed (scripts/b.js)
+          Install in a folder above the skill: npm install absent-package
+Programs
+  missing node: not installed (scripts/b.js)
+  missing pdftoppm: not installed (scripts/c.sh)
+          Install: Node.js, poppler-utils.
+Keys
+  ok      ACME_API_KEY: scripts/a.py
+  note    OTHER_TOKEN: not set, optional (scripts/a.py)
+          Scripts get none of them unless you pass them on: skill_env={'needy': ['ACME_API_KEY', 'OTHER_TOKEN']}
+Tools
+  note    acme: cannot be checked (agents/openai.yaml; mcp, Acme tools)
+The skill says
+  note    compatibility: Needs Acme
+  note    display name: Acme
+  note    invocation: agents/openai.yaml asks that a model loads it only when a person asks for it
+          Nothing here acts on that. To have the same, add `disable-model-invocation: true` to its SKILL.md.
+""")
+    assert 'very-secret' not in done.out + cli('doctor', 'needy', '--json').out
+
+
+def test_what_a_skill_needs_is_told_to_programs(cli: Cli, here: Path):
+    write_skill(here / 'skills/needy', files=NEEDY)
+    data = cli('doctor', 'needy', '--json').data
+    assert data['skill'] == 'needy'
+    assert [need['name'] for need in data['needs']['keys']] == ['ACME_API_KEY', 'OTHER_TOKEN']
+    assert cli('show', 'needy', '--json').data['needs'] == data['needs']
+
+
+def test_a_skill_that_needs_nothing_is_told(cli: Cli, here: Path):
+    write_skill(here / 'skills/plain')
+    assert cli('doctor', 'plain').out == 'plain needs nothing that its files tell of.\n'
+
+
+def test_needs_are_looked_for_in_a_directory(cli: Cli, here: Path):
+    write_skill(here / 'other/needy', files={f'scripts/{name}.py': 'import absent_module' for name in 'abc'})
+    assert 'not installed (scripts/a.py, scripts/b.py and 1 more)' in cli('doctor', 'needy', '-d', 'other').out
+    done = cli('doctor', '-d', 'other')
+    assert (done.status, done.err) == (2, 'error: Options that choose skills go with the name of a skill.\n')
+
+
+def test_show_tells_in_short_what_is_needed(cli: Cli, here: Path):
+    write_skill(here / 'skills/needy', files={'scripts/a.py': 'import yaml, absent_module'})
+    assert 'needs  absent-module (missing), pyyaml\n' in ' '.join(cli('show', 'needy').out.split(' ')).replace(
+        '   ', ' '
+    )
+
+
+def test_missing_needs_are_problems_on_request(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv('PATH', str(here))
+    write_skill(here / 'skills/needy', files=NEEDY)
+    assert cli('validate').status == 0
+    done = cli('validate', '--needs', '--json')
+    assert done.status == 1
+    assert [(Path(each['path']).name, each['code']) for each in done.data['problems']] == [
+        ('a.py', 'dependency-missing'),
+        ('a.py', 'key-missing'),
+        ('b.js', 'dependency-missing'),
+        ('b.js', 'program-missing'),
+        ('c.sh', 'program-missing'),
+    ]
+    assert cli('validate', '--needs', '--lenient').status == 0

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
+from pydantic_ai_skills import SkillsDirectory
+from pydantic_ai_skills.cli.formats import skill_data
 from pydantic_ai_skills.directory.scan import HEAD_BYTES
 from tests.cli.conftest import Cli
 from tests.folders import skill_md, write, write_skill
@@ -104,7 +106,7 @@ class TestList:
         assert 'Installed packages' not in done.out
         done = cli('run', 'acme-help', 'run.py', '--packages')
         assert (done.status, done.out) == (0, 'ran\n')
-        assert 'sandbox     yes' in done.err
+        assert 'in a sandbox' in done.err
         assert 'acme-help' in cli('chat', 'list', '--packages').out
         assert 'package acme: 1.0, 1 skill' in cli('doctor').out
 
@@ -226,3 +228,9 @@ class TestSearch:
     @pytest.mark.parametrize('args', [[''], ['x', '--limit', '0'], []])
     def test_nothing_to_look_for_is_a_mistake(self, cli: Cli, skills: Path, args: list[str]):
         assert cli('search', *args).status == 2
+
+
+def test_a_labelled_directory_is_shown_by_its_label(tmp_path: Path):
+    write_skill(tmp_path / 'alpha')
+    (skill,) = SkillsDirectory(tmp_path, label='Team').get_skills().values()
+    assert skill_data(skill)['from'] == 'Team'

@@ -112,7 +112,7 @@ COMMANDS = {
         'Unknown model',
         stdin='convert miles\nrun convert.sh 26\n',
     ),
-    'doctor': Command(['doctor'], 'Sandbox', ['findings'], ['doctor', 'x'], 'unexpected extra argument'),
+    'doctor': Command(['doctor'], 'Sandbox', ['findings'], ['doctor', 'x'], "There is no skill 'x'"),
 }  # fmt: skip
 
 

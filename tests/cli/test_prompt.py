@@ -35,11 +35,9 @@ def test_it_is_what_the_model_is_sent(cli: Cli, skills: Path):
         name: {'name': name, **definition} for name, definition in model.definitions.items()
     }
     assert data['loaded'] == {'a': model.results[0][2]}
-    assert data['budget'] == 8_000
+    assert data['budget'] == 10_000
     assert data['skills'][0]['loaded'] == estimate_tokens(data['loaded']['a'])
-    assert data['skills'][0]['listed'] == estimate_tokens(
-        '<skill><name>a</name><description>Does &lt;a&gt;.</description></skill>'
-    )
+    assert data['skills'][0]['listed'] == estimate_tokens('<skill name="a">Does &lt;a&gt;.</skill>')
 
 
 def test_people_see_the_same(cli: Cli, skills: Path):
@@ -48,7 +46,7 @@ def test_people_see_the_same(cli: Cli, skills: Path):
     assert done.status == 0
     assert str(model.instructions[0]) in done.out
     assert model.results[0][2] in done.out
-    assert done.out.startswith(f'Instructions: {len(model.instructions[0] or ""):,} of 8,000 characters, about ')
+    assert done.out.startswith(f'Instructions: {len(model.instructions[0] or ""):,} of 10,000 characters, about ')
 
 
 def test_the_projects_budget_is_used(cli: Cli, here: Path, skills: Path):

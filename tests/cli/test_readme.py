@@ -28,10 +28,13 @@ def type_in(block: str, cli: Cli, *, status: int = 0) -> None:
         line, _, expected = step.partition('\n')
         program, *args = shlex.split(line)
         assert program == 'pydantic-ai-skills'
-        said = re.findall(r'^> (.*\n)', expected, re.MULTILINE)
+        typed = re.findall(r'^> (.*\n)', expected, re.MULTILINE)
         expected = re.sub(r'^> .*\n', '', expected, flags=re.MULTILINE)  # nothing shows what is typed here
-        done = cli(*args, stdin=''.join(said))
-        assert matches(expected, done.err + done.out), done.err + done.out
+        done = cli(*args, stdin=''.join(typed))
+        # A terminal shows both streams in one order, which two pipes do not tell.
+        said, wrote = done.err.splitlines(keepends=True), done.out
+        orders = [''.join([*said[:place], wrote, *said[place:]]) for place in range(len(said) + 1)]
+        assert any(matches(expected, shown) for shown in orders), done.err + done.out
         assert done.status == status
 
 
@@ -52,7 +55,8 @@ def test_the_readme_can_be_followed(cli: Cli, untrusted: Path, site: Path, repos
                 f'{name}-1.dist-info/RECORD': f'{skill},,\n',
             },
         )
-    (repository.path / 'skills/pdf/scripts/fill.py').write_text('import sys\nprint("filled", sys.argv[-1])\n')
+    fill = "import sys\nopen('filled.pdf', 'w').write('%' * 48213)\nprint('filled', sys.argv[-1])\n"
+    (repository.path / 'skills/pdf/scripts/fill.py').write_text(fill)
     repository.commit('second')
     repository.git('tag', 'v1.2')
     made, broken, *rest = BLOCK.findall(README.read_text('utf-8'))

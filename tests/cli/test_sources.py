@@ -6,6 +6,7 @@ import pytest
 
 from pydantic_ai_skills import ProjectSource, SkillsProject
 from tests.cli.conftest import Cli
+from tests.conversations import write_skill
 from tests.folders import write
 from tests.registries.repositories import Repository
 
@@ -23,6 +24,22 @@ from tests.registries.repositories import Repository
         ('https://github.com/acme/skills/tree/main', ('https://github.com/acme/skills', 'main', '')),
         ('https://github.com/acme/skills/tree/v1/a/pdf/', ('https://github.com/acme/skills', 'v1', 'a/pdf')),
         ('https://gitlab.com/a/b/c/-/tree/main/x', ('https://gitlab.com/a/b/c', 'main', 'x')),
+        ('https://github.com/acme/skills/blob/v1/a/pdf/SKILL.md', ('https://github.com/acme/skills', 'v1', 'a/pdf')),
+        ('https://github.com/acme/pdf/blob/main/SKILL.md', ('https://github.com/acme/pdf', 'main', '')),
+        ('acme/skills', ('https://github.com/acme/skills', None, '')),
+        ('acme/skills@v1', ('https://github.com/acme/skills', 'v1', '')),
+        ('acme/skills#feature/x', ('https://github.com/acme/skills', 'feature/x', '')),
+        ('acme/.skills//office/pdf@v1', ('https://github.com/acme/.skills', 'v1', 'office/pdf')),
+        ('github.com/acme/skills.git', ('https://github.com/acme/skills', None, '')),
+        ('https://host/acme/skills.git//a/pdf', ('https://host/acme/skills.git', None, 'a/pdf')),
+        ('https://host/acme/skills.git//a/pdf#v1', ('https://host/acme/skills.git', 'v1', 'a/pdf')),
+        ('git@host:acme/skills.git//pdf@v1', ('git@host:acme/skills.git', 'v1', 'pdf')),
+        ('file:///srv/skills//pdf', ('file:///srv/skills', None, 'pdf')),
+        ('./acme/skills', ('./acme/skills', None, '')),
+        ('acme/../skills', ('acme/../skills', None, '')),
+        ('acme/..', ('acme/..', None, '')),
+        ('tests/cli', ('tests/cli', None, '')),
+        ('tests/cli@v1', ('tests/cli', 'v1', '')),
         ('https://user:secret@host/x', ('https://user:secret@host/x', None, '')),
     ],
 )
@@ -120,6 +137,154 @@ class TestAdd:
 def added(cli: Cli, here: Path, repository: Repository) -> Repository:
     assert cli('add', '../theirs').status == 0
     return repository
+
+
+@pytest.fixture
+def three(repository: Repository) -> Repository:
+    """The repository with two more skills, in folders where repositories have them."""
+    write_skill(repository.path / 'plugins/office/skills', 'docx', 'Writes letters.')
+    write_skill(repository.path / 'skills/.curated', 'xlsx', 'Reads tables.')
+    repository.commit('second')
+    return repository
+
+
+class TestChoosing:
+    def test_all_are_taken_where_nobody_can_be_asked(self, cli: Cli, here: Path, three: Repository):
+        done = cli('add', '../theirs')
+        assert done.out == (
+            'added docx  Writes letters.\nadded xlsx  Reads tables.\nadded pdf  Fills in forms. Use for PDF files.\n'
+            'These are all of its skills. To take only some, use --skill NAME.\n'
+            'Written to pyproject.toml and skills.lock.\n'
+        )
+        assert 'skills = ' not in (here / 'pyproject.toml').read_text()
+        assert 'To take only some' not in cli('add', '../theirs', '--all').out
+
+    def test_some_are_taken_by_name(self, cli: Cli, here: Path, three: Repository):
+        assert cli('add', '../theirs', '--skill', 'xlsx', '--skill', 'docx').out.startswith('added docx')
+        assert 'skills = ["xlsx", "docx"]' in (here / 'pyproject.toml').read_text()
+        assert 'skills/pdf' not in (here / 'skills.lock').read_text()
+        assert [skill['name'] for skill in cli('list', '--json').data['skills']] == ['docx', 'xlsx']
+        assert cli('sync', '--frozen', '--json').data['sources']['../theirs'] == {
+            'skills': ['docx', 'xlsx'],
+            'problems': [],
+        }
+        three.skill('pdf', 'Newer.')
+        three.commit('third')
+        assert cli('outdated').status == 1
+        assert cli('lock').out == '../theirs: no changes\n'
+        assert cli('outdated').status == 0
+
+    @pytest.mark.parametrize(
+        ('typed', 'skills'),
+        [
+            ('2\n', ['xlsx']),
+            ('1-2\n', ['docx', 'xlsx']),
+            ('pdf, 1 pdf\n', ['docx', 'pdf']),
+            ('9\n3-1\n0\nnobody\n3\n', ['pdf']),
+            ('\n', ['docx', 'pdf', 'xlsx']),
+        ],
+    )
+    def test_a_person_at_a_terminal_is_asked(
+        self, cli: Cli, here: Path, three: Repository, typed: str, skills: list[str]
+    ):
+        done = cli('add', '../theirs', stdin=typed, typed=True)
+        assert '3 skills:\n  1  docx  Writes letters.\n  2  xlsx  Reads tables.\n' in done.err
+        assert done.err.count('Not in the list') == typed.count('\n') - 1
+        assert sorted(skill['name'] for skill in cli('list', '--json').data['skills']) == skills
+        (source,) = SkillsProject(here).sources
+        assert sorted(source.skills) == ([] if typed == '\n' else skills)
+
+    def test_without_an_answer_nothing_is_added(self, cli: Cli, here: Path, three: Repository):
+        done = cli('add', '../theirs', typed=True)
+        assert (done.status, 'nothing was added' in done.err) == (2, True)
+        assert not (here / 'pyproject.toml').exists()
+
+    @pytest.mark.parametrize('args', [['--skill', 'pdf'], ['--all'], ['--json'], ['--path', 'skills/pdf']])
+    def test_nobody_is_asked_where_the_answer_is_known(self, cli: Cli, three: Repository, args: list[str]):
+        done = cli('add', '../theirs', *args, typed=True)
+        assert (done.status, done.err) == (0, '')
+
+    @pytest.mark.parametrize(
+        ('args', 'status', 'message'),
+        [
+            (['--skill', 'nobody'], 3, "No skill 'nobody' in "),
+            (['--skill', 'nobody', '--skill', 'pdf'], 3, 'It has: docx, xlsx, pdf.'),
+            (['--skill', 'pdf', '--all'], 2, '--skill takes some skills and --all takes all; give one of them.'),
+        ],
+    )
+    def test_a_wrong_choice_writes_nothing(
+        self, cli: Cli, here: Path, three: Repository, args: list[str], status: int, message: str
+    ):
+        done = cli('add', '../theirs', *args)
+        assert (done.status, done.out, message in done.err) == (status, '', True)
+        assert not (here / 'pyproject.toml').exists()
+
+    def test_what_was_looked_at_is_told_when_nothing_is_found(self, cli: Cli, here: Path, tmp_path: Path):
+        empty = Repository.create(tmp_path / 'empty')
+        empty.commit('first')
+        done = cli('add', '../empty')
+        assert done.status == 3
+        assert f'empty at {empty.head[:12]}. Looked in all folders, hidden ones too, down to depth 32' in done.err
+        assert 'found 0 SKILL.md.' in done.err
+
+    def test_adding_again_keeps_the_place_and_what_was_chosen(self, cli: Cli, here: Path, three: Repository):
+        text = (
+            '[project]\nname = "app"\n\n# Theirs.\n[[tool.pydantic-ai-skills.git]]\nurl = "../theirs"  # reviewed\n'
+            '# only this one\nskills = ["pdf"]\nallow = ["file"]\n\n# The rest.\n[tool.other]\nx = 1\n'
+        )
+        write(here, {'pyproject.toml': text})
+        three.git('tag', 'v1')
+        assert cli('add', '../theirs@v1', '--skill', 'docx').status == 0
+        assert (here / 'pyproject.toml').read_text() == text.replace('["pdf"]', '["pdf", "docx"]').replace(
+            'allow = ["file"]\n', 'allow = ["file"]\nref = "v1"\n'
+        )
+        assert cli('add', '../theirs').status == 0
+        assert (here / 'pyproject.toml').read_text() == text.replace('["pdf"]', '["pdf", "docx"]')
+        assert cli('add', '../theirs', '--all').status == 0
+        assert (here / 'pyproject.toml').read_text() == text.replace('skills = ["pdf"]\n', '')
+
+    def test_a_source_that_stands_there_twice_is_left_once(self, cli: Cli, here: Path, three: Repository):
+        block = '[[tool.pydantic-ai-skills.git]]\nurl = "../theirs"\nallow = ["file"]\n'
+        write(here, {'pyproject.toml': f'{block}\n[tool.x]\n\n{block}'})
+        assert cli('add', '../theirs', '--skill', 'pdf').status == 0
+        assert (here / 'pyproject.toml').read_text() == f'{block}skills = ["pdf"]\n\n[tool.x]\n'
+
+    def test_what_is_no_longer_chosen_leaves_the_lock_file(self, cli: Cli, here: Path, three: Repository):
+        cli('add', '../theirs')
+        cli('add', '../theirs', '--skill', 'pdf')
+        assert '"skills/pdf" = ' in (here / 'skills.lock').read_text()
+        assert (here / 'skills.lock').read_text().count('sha256') == 1
+
+    def test_chosen_skills_are_removed_one_by_one(self, cli: Cli, here: Path, three: Repository):
+        cli('add', '../theirs', '--skill', 'pdf', '--skill', 'docx', '--prefix', 'acme-')
+        assert cli('remove', 'acme-pdf').out == 'removed ../theirs  acme-pdf\n'
+        assert 'skills = ["docx"]' in (here / 'pyproject.toml').read_text()
+        assert 'skills/pdf' not in (here / 'skills.lock').read_text()
+        assert cli('remove', 'acme-docx', '--json').data['skills'] == ['acme-docx']
+        assert SkillsProject(here).sources == ()
+        assert not (here / 'skills.lock').exists()
+
+    def test_a_path_in_the_file_never_becomes_a_repository_on_github(self, cli: Cli, here: Path, three: Repository):
+        text = '[[tool.pydantic-ai-skills.git]]\nurl = "acme/skills"\nallow = ["file"]\n'
+        write(here, {'pyproject.toml': text})
+        done = cli('sync')
+        assert (done.status, 'write url = "https://github.com/acme/skills".' in done.err) == (2, True)
+        (here / 'acme').mkdir()
+        three.path.rename(here / 'acme/skills')
+        assert cli('sync').out == 'acme/skills: docx, xlsx, pdf\n'
+        assert cli('remove', 'acme/skills').status == 0
+
+    def test_a_repository_on_github_is_named_as_it_was_added(self, cli: Cli, here: Path):
+        write(
+            here, {'pyproject.toml': '[[tool.pydantic-ai-skills.git]]\nurl = "https://github.com/acme/x"\nref = "v1"\n'}
+        )
+        assert cli('remove', 'acme/x@v2').status == 2
+        assert cli('remove', 'acme/x@v1').status == 0
+        write(here, {'pyproject.toml': '[[tool.pydantic-ai-skills.git]]\nurl = "https://github.com/acme/x.git"\n'})
+        assert cli('remove', 'acme/x').status == 0
+        text = '[[tool.pydantic-ai-skills.git]]\nurl = "https://github.com/acme/x"\nref = "v1"\npath = "pdf"\n'
+        write(here, {'pyproject.toml': text})
+        assert cli('remove', 'https://github.com/acme/x/tree/v1/pdf').status == 0
 
 
 class TestSync:

@@ -90,6 +90,7 @@ def test_json(cli: Cli, broken: Path):
                 'message': "The name 'another' is not the name of the folder, 'other'. Rename one of them.",
                 'line': 2,
                 'fix': 'Give `name:` and the folder the same name.',
+                'source': None,
                 'url': 'https://pydantic-ai-skills.readthedocs.io/en/latest/problems/#name-mismatch',
             }
         )
@@ -220,3 +221,29 @@ class TestPreCommit:
         project = tomllib.loads((ROOT / 'pyproject.toml').read_text('utf-8'))['project']
         (hook,) = cast(list[dict[str, Any]], yaml.safe_load((ROOT / '.pre-commit-hooks.yaml').read_text('utf-8')))
         assert hook['additional_dependencies'] == project['optional-dependencies']['cli']
+
+
+TOOLS = 'import pydantic_ai_skills\nraise ValueError("broken")\n'
+
+
+def test_tools_are_imported_only_if_asked(cli: Cli, tmp_path: Path):
+    write_skill(tmp_path / 'skills/alpha', files={'tools.py': TOOLS})
+    write_skill(tmp_path / 'skills/beta')
+
+    assert cli('validate', str(tmp_path / 'skills')).status == 0
+    for path in ('skills', 'skills/alpha', 'skills/alpha/SKILL.md'):
+        done = cli('validate', '--tools', str(tmp_path / path))
+        assert done.status == 1
+        assert '[import-failed]' in done.out
+        assert 'ValueError: broken' in done.out
+
+
+def test_tools_of_a_checkout_are_imported_only_if_it_is_trusted(cli: Cli, untrusted: Path):
+    write_skill(untrusted / 'skills/alpha', files={'tools.py': TOOLS})
+
+    done = cli('validate', '--tools')
+
+    assert done.status == 2
+    assert 'is not imported' in done.err
+    assert cli('trust').status == 0
+    assert '[import-failed]' in cli('validate', '--tools').out

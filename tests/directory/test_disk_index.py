@@ -337,7 +337,7 @@ def test_by_default_it_is_in_the_users_cache_folder(
     given = make(directories=[library], disk_index=True)
     toolset: SkillsToolset[Any] = getattr(given, 'toolset', given)
     assert toolset.get_skill('a').name == 'a'
-    assert [path.name for path in (tmp_path / 'mine').iterdir()] == ['index-v4.sqlite']
+    assert [path.name for path in (tmp_path / 'mine').iterdir()] == ['index-v5.sqlite']
 
 
 def test_an_index_that_others_can_write_is_not_used(tmp_path: Path):

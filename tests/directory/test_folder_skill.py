@@ -132,7 +132,7 @@ def test_what_was_read_first_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ({'run.py': '', 'scripts/a.sh': '', 'scripts/x/y/b.JS': ''}, [], ['run.py', 'scripts/a.sh', 'scripts/x/y/b.JS']),
         ({'lib/util.py': '', 'assets/a.js': ''}, ['assets/a.js', 'lib/util.py'], []),
         ({'scripts/README.md': '', 'scripts/data.json': '{}'}, ['scripts/README.md', 'scripts/data.json'], []),
-        ({'scripts/tool': '#!/bin/sh\n', 'tool': '#!/bin/sh\n', 'bin/tool': '#!/bin/sh\n'}, ['bin/tool'], ['scripts/tool', 'tool']),
+        ({'scripts/tool': '#!/bin/sh\n', 'tool': '#!/bin/sh\n', 'bin/tool': '#!/bin/sh\n'}, [], ['bin/tool', 'scripts/tool', 'tool']),
         ({'a.png': b'\0', 'a.PDF': b'\0', 'a.exe': b'MZ\0', 'a.zip': b'PK\0'}, ['a.PDF', 'a.png'], []),
         ({'assets/SKILL.md': 'A template.'}, ['assets/SKILL.md'], []),
         ({'credentials/a.md': 'About them.', 'vendor.md': ''}, ['credentials/a.md', 'vendor.md'], []),

@@ -174,7 +174,8 @@ def stand_in(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     parts = [part for message in messages for part in message.parts]
     prompt, *notes = [part.content for part in parts if isinstance(part, UserPromptPart)]
     if notes and 'no longer in the conversation' in str(notes[-1]):
-        return ModelResponse(parts=[TextPart(str(notes[-1]))])
+        told = str(notes[-1]).partition('">')[2].partition('</context>')[0]
+        return ModelResponse(parts=[TextPart(told.strip())])
     script = SCRIPTS[prompt if isinstance(prompt, str) else str(prompt[0])]
     returns = [part for part in parts if isinstance(part, ToolReturnPart)]
     for index, part in enumerate(returns):

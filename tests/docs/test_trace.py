@@ -27,5 +27,5 @@ async def test_the_picture_in_the_documentation_is_up_to_date():
     assert names(picture) == names((ROOT / 'docs/images/trace.svg').read_text('utf-8')), (
         'Draw it again with: python docs/trace.py docs/images/trace.svg'
     )
-    assert 'run script scripts/convert.py' in names(picture)
+    assert 'execute_tool run_skill_script unit-converter scripts/convert.py' in names(picture)
     assert 'exit code 2' in picture

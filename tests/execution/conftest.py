@@ -6,9 +6,10 @@ import os
 import shutil
 import textwrap
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,9 +27,9 @@ def write_script(skill_dir: Path, name: str, source: str, *, mode: int = 0o644) 
     return SkillScript(name, uri=str(path), skill_name=skill_dir.name, skill_dir=skill_dir)
 
 
-def needs(program: str) -> pytest.MarkDecorator:
-    """A mark for what can only be tried where a program is installed that this package does not bring."""
-    return pytest.mark.skipif(shutil.which(program) is None, reason=f'{program} is not installed')
+def if_installed(program: str, *values: Any) -> list[tuple[Any, ...]]:
+    """A case that can only be tried where a program is installed that this package does not bring, or none."""
+    return [values] if shutil.which(program) else []
 
 
 def zombies() -> int:
@@ -41,11 +42,12 @@ def zombies() -> int:
     return count
 
 
-def write_wheel(folder: Path) -> Path:
-    """A package, as small as one can be."""
+def write_wheel(folder: Path, files: Mapping[str, str] | None = None) -> Path:
+    """A package, as small as one can be, with more files if they are given."""
     path = folder / 'tinyhelper-1.0-py3-none-any.whl'
     with zipfile.ZipFile(path, 'w') as wheel:
-        wheel.writestr('tinyhelper.py', 'VALUE = 42')
+        for name, text in {'tinyhelper.py': 'VALUE = 42', **(files or {})}.items():
+            wheel.writestr(name, text)
         info = 'tinyhelper-1.0.dist-info'
         wheel.writestr(f'{info}/METADATA', 'Metadata-Version: 2.1\nName: tinyhelper\nVersion: 1.0\n')
         wheel.writestr(f'{info}/WHEEL', 'Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n')

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 from pydantic_ai_skills.execution.arguments import (
-    MAX_ARGUMENT_BYTES,
     MAX_ARGUMENTS,
     MAX_ARGV_BYTES,
     MAX_JSON_CHARS,
@@ -20,6 +19,7 @@ from pydantic_ai_skills.execution.arguments import (
     ArgumentVector,
     build_arguments,
 )
+from pydantic_ai_skills.execution.words import MAX_ARGUMENT_BYTES
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,12 @@ from pydantic_ai_skills.execution.arguments import (
         (['in.pdf', '--fast', '-x', 3, True], ['in.pdf', '--fast', '-x', '3', 'true']),
         ('{"_": ["a"], "n": 1}', ['a', '-n', '1']),
         ('["a", "--b"]', ['a', '--b']),
+        ("{'_': ['a'], 'fast': True, 'none': None}", ['a', '--fast']),
+        ('in.pdf "my out.pdf" --fast -n 3', ['in.pdf', 'my out.pdf', '--fast', '-n', '3']),
+        ('query=x', ['query=x']),
+        ('7', ['7']),
+        ('"text"', ['text']),
+        ('$HOME/*.pdf `id`', ['$HOME/*.pdf', '`id`']),
     ],
 )
 def test_arguments_become_a_vector(args: Any, argv: list[str]) -> None:
@@ -71,13 +77,15 @@ NESTED = '[' * 100_000 + ']' * 100_000
 @pytest.mark.parametrize(
     ('args', 'message'),
     [
-        ('query=x', 'a string that does not hold JSON'),
         ('{"a": 1', 'a string that does not hold JSON'),
         (NESTED, 'a string that does not hold JSON'),
         ('[' + '9' * 5000 + ']', 'a string that does not hold JSON'),
         (' ' * MAX_JSON_CHARS + '{}', 'longer than 4,194,304 characters'),
-        ('"text"', 'must be an object such as {"query": "x"} or a list such as ["in.pdf"], not text'),
-        ('7', 'not a number'),
+        (7, 'must be an object such as {"query": "x"} or a list such as ["in.pdf"], not a number.'),
+        ("in.pdf 'out", 'a line that cannot be split into words: no closing quotation. Send a list'),
+        ('x' * 70_000, 'a line that cannot be split into words'),
+        ('in.pdf | wc', "not to a shell, so '|' has no meaning in them"),
+        ('in.pdf > out.txt', "not to a shell, so '>' has no meaning in them"),
         (b'{}', 'not a bytes'),
         ({'a': {'b': 1}}, "The value of 'a' is an object. A script takes text, numbers, true or false, or a list"),
         ({'a': [['b']]}, "The value of 'a' is a list"),
@@ -88,8 +96,6 @@ NESTED = '[' * 100_000 + ']' * 100_000
         ('{"a": Infinity}', 'a number a script cannot be given'),
         ({'a': 10**5000}, 'a number a script cannot be given'),
         ({'a': object()}, "The value of 'a' is a object"),
-        ({'--query': 'x'}, "Write the argument '--query' without its dashes: 'query'"),
-        ({'-x': True}, "Write the argument '-x' without its dashes: 'x'"),
         ({'': 'x'}, "'' cannot be the name of an argument"),
         ({'-': 'x'}, "'-' cannot be the name of an argument"),
         ({'a b': 'x'}, "'a b' cannot be the name of an argument"),
@@ -117,7 +123,9 @@ NESTED = '[' * 100_000 + ']' * 100_000
         ({'_': ['-rf']}, "The positional argument '-rf' begins with a dash"),
         ({'_stdin': ['a']}, "The value of '_stdin' must be text, not a list"),
         ({'_stdin': 5}, "The value of '_stdin' must be text, not a number."),
-        ('true', 'or a list such as ["in.pdf"], not true.'),
+        (True, 'or a list such as ["in.pdf"], not true.'),
+        ({'--query': 'x'}, "'--query' cannot be the name of an argument"),
+        ({'---query': 'x'}, "'---query' cannot be the name of an argument"),
         ({'_stdin': 'x' * (MAX_STDIN_BYTES + 1)}, "The value of '_stdin' is longer than 1,048,576 bytes"),
         ({'_stdin': '\udfff'}, "'_stdin' contains half of a surrogate pair"),
     ],

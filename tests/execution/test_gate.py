@@ -86,6 +86,17 @@ def test_code_of_strangers_runs_in_a_sandbox_or_not_at_all() -> None:
     assert not is_sandbox(WorkspaceSkillScriptExecutor())
 
 
+class OwnScript(SkillScript):
+    async def run(self, ctx: Any, args: object = None) -> Any:
+        return 'ran'
+
+
+def test_python_of_strangers_is_not_told_to_need_a_sandbox() -> None:
+    refusal = Gate('allow').refusal(owned(trusted=False), OwnScript('own', skill_name='pdf'))
+    assert refusal is not None
+    assert 'never runs in this process' in refusal
+
+
 async def test_a_denial_tells_the_model_and_the_developer() -> None:
     async def denial(gate: Gate, skill: Skill[Any], script: SkillScript) -> str:
         with pytest.raises(SkillScriptExecutionError) as error:
@@ -182,5 +193,5 @@ async def test_a_function_is_judged_by_its_source() -> None:
 
 
 async def test_arguments_that_cannot_be_passed_cannot_be_approved(make_script: MakeScript) -> None:
-    with pytest.raises(SkillScriptExecutionError, match='without its dashes'):
-        await describe_call(make_script('a.sh', ''), {'--x': 1})
+    with pytest.raises(SkillScriptExecutionError, match='cannot be the name of an argument'):
+        await describe_call(make_script('a.sh', ''), {'x y': 1})

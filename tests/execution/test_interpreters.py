@@ -10,8 +10,7 @@ import pytest
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 from pydantic_ai_skills.execution import interpreters
-from pydantic_ai_skills.execution.interpreters import INTERPRETERS, SCRIPT_SUFFIXES
-from pydantic_ai_skills.execution.script_file import read_script_head
+from pydantic_ai_skills.execution.interpreters import INTERPRETERS, SCRIPT_SUFFIXES, read_script_head
 from pydantic_ai_skills.types import SkillScript
 
 
@@ -208,6 +207,7 @@ def test_uv_is_found_beside_the_python_too(tmp_path: Path, programs: Path, monke
         '# /// script\n# requires-python = ">=3.11"\n# ///',
         '# /// script\n# dependencies = "rich"\n# ///',
         '# /// script\n# dependencies = [oops\n# ///',
+        f'# /// script\n# {"a." * 1000}a = 1\n# dependencies = ["rich"]\n# ///',
         '# /// script\n# a = ' + '[' * 20_000 + '\n# ///',
         '# /// other\n# dependencies = ["rich"]\n# ///',
         'text = "# /// script"',

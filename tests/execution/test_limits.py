@@ -19,24 +19,21 @@ from unittest.mock import Mock
 
 import pytest
 
+from pydantic_ai_skills.execution import disk_use
 from pydantic_ai_skills.execution import watchdog as watchdog_module
 from pydantic_ai_skills.execution.base import SkillScriptStoppedError
-from pydantic_ai_skills.execution.limits import (
-    MIB,
-    ScriptLimits,
-    apply_limits,
-    group_limits,
-    unenforced_limits,
-    warn_of_unwatched,
-)
+from pydantic_ai_skills.execution.disk_use import WorkRoom, has_room, measure, room_in, unlinked
+from pydantic_ai_skills.execution.limits import MIB, ScriptLimits
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
 from pydantic_ai_skills.execution.watchdog import (
     WATCH_INTERVAL,
     ProcessInfo,
     Watchdog,
-    measure,
+    apply_limits,
+    group_limits,
     run_processes,
-    unlinked,
+    unenforced_limits,
+    warn_of_unwatched,
 )
 from pydantic_ai_skills.filesystem.remove import remove_tree
 
@@ -157,7 +154,7 @@ async def test_a_platform_without_a_table_of_processes_runs_scripts_unwatched(
             'a.sh',
             'cd "$SKILL_WORK_DIR"; mkdir d; for i in 1 2 3; do head -c 1000000 /dev/zero > d/$i; done; sleep 30',
             {'work_folder': 2 * MIB},
-            'it wrote more than 2 MiB into its work folder',
+            'the work folder holds more than 2 MiB',
         ),
     ],
 )
@@ -229,10 +226,10 @@ def test_a_work_folder_full_of_names_is_not_read_to_its_end(tmp_path: Path) -> N
     (tmp_path / 'gone').mkdir()
     for number in range(30):
         (tmp_path / 'gone' / str(number)).touch()
-    dog = Watchdog(ScriptLimits(), work_dir=tmp_path, max_files=20)
+    dog = Watchdog(ScriptLimits(), work_dir=tmp_path, room=WorkRoom(MIB, 20))
     assert dog(os.getpid()) is None  # it is not time yet
     time.sleep(WATCH_INTERVAL)
-    assert dog(os.getpid()) == 'it made more than 20 files in its work folder'
+    assert dog(os.getpid()) == 'the work folder holds more than 20 files'
     dog = Watchdog(ScriptLimits(work_folder=None, memory=None, processes=None), work_dir=tmp_path)
     time.sleep(WATCH_INTERVAL)
     assert dog(os.getpid()) is None
@@ -241,13 +238,40 @@ def test_a_work_folder_full_of_names_is_not_read_to_its_end(tmp_path: Path) -> N
     assert dog(os.getpid()) is None
 
 
+def test_what_is_in_a_work_folder_counts_where_scripts_put_it(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / str(number)).write_bytes(bytes(4096))
+    there = measure(tmp_path, MIB, 10)
+    limits = ScriptLimits(work_folder=MIB)
+    assert room_in(tmp_path, limits, is_private=True, most=5) == WorkRoom(MIB, 5)
+    assert room_in(tmp_path, ScriptLimits(work_folder=1), is_private=True, most=2) == WorkRoom(there.size, 3)
+    assert room_in(tmp_path, limits, is_private=False, most=5) == WorkRoom(MIB + there.size, 8)
+    assert room_in(tmp_path, limits, is_private=False, most=1) == WorkRoom(MIB, None)
+    assert room_in(tmp_path, ScriptLimits(work_folder=None), is_private=True) == WorkRoom()
+    rooms = WorkRoom(MIB, 3), WorkRoom(MIB, None), WorkRoom(), WorkRoom(1, 3), WorkRoom(MIB, 2)
+    assert [has_room(tmp_path, room) for room in rooms] == [True, True, True, False, False]
+
+
+def test_a_folder_with_too_many_files_to_count_is_watched_by_the_space_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dog = Watchdog(ScriptLimits(work_folder=MIB), work_dir=tmp_path, room=WorkRoom(MIB, None))
+    monkeypatch.setattr(dog, '_before', Mock(disk=0))
+    time.sleep(WATCH_INTERVAL)
+    assert dog(os.getpid()) == 'the work folder holds more than 1 MiB'
+
+
 def test_the_limits_of_this_process_are_untouched() -> None:
     assert resource.getrlimit(resource.RLIMIT_CPU)[0] == resource.RLIM_INFINITY
 
 
+def own_processes() -> list[int]:
+    return [info.pid for info in run_processes(os.getpid())]
+
+
 def test_files_without_a_name_are_counted_while_they_are_open(tmp_path: Path) -> None:
     def count(*, thorough: bool = False) -> int:
-        return unlinked(tmp_path, run_processes(os.getpid()), thorough=thorough).size // MIB
+        return unlinked(tmp_path, own_processes(), thorough=thorough).size // MIB
 
     libc = ctypes.CDLL(None)
     libc.mmap.restype = ctypes.c_void_p
@@ -263,12 +287,12 @@ def test_files_without_a_name_are_counted_while_they_are_open(tmp_path: Path) ->
     assert (count(), count(thorough=True)) == (0, 2)
     libc.munmap(address, 2 * MIB)
     assert count(thorough=True) == 0
-    assert unlinked(tmp_path / 'gone', run_processes(os.getpid()), thorough=True) == (0, 0, True)
+    assert unlinked(tmp_path / 'gone', own_processes(), thorough=True) == (0, 0, True)
 
 
 def test_a_socket_that_may_hide_files_is_seen(tmp_path: Path) -> None:
     def complete() -> bool:
-        return unlinked(tmp_path, run_processes(os.getpid()), thorough=True).complete
+        return unlinked(tmp_path, own_processes(), thorough=True).complete
 
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -289,7 +313,7 @@ def test_the_space_that_is_gone_counts_where_not_all_files_can_be_counted(
         folder = inner
     os.close(folder)
     assert not measure(tmp_path, MIB * 100, 1000).complete
-    for used_before, reason in ((1 << 60, None), (0, 'it wrote more than 1 MiB into its work folder')):
+    for used_before, reason in ((1 << 60, None), (0, 'the work folder holds more than 1 MiB')):
         dog = Watchdog(ScriptLimits(work_folder=MIB), work_dir=tmp_path)
         before = Mock(disk=used_before)
         monkeypatch.setattr(dog, '_before', before)
@@ -340,7 +364,7 @@ def test_memory_is_counted_exactly_once_it_seems_too_much(tmp_path: Path) -> Non
 
 
 def test_files_without_a_name_on_another_device_are_not_counted() -> None:
-    mapped = getattr(watchdog_module, '_mapped')  # noqa: B009 - private, but it has no other face
+    mapped = getattr(disk_use, '_mapped')  # noqa: B009 - private, but it has no other face
     with tempfile.TemporaryFile() as file:
         file.write(b'x' * 4096)
         file.flush()

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -20,12 +21,12 @@ from inline_snapshot import snapshot
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 from pydantic_ai_skills.execution import process as process_module
 from pydantic_ai_skills.execution.base import ScriptResult, SkillScriptTimeoutError
+from pydantic_ai_skills.execution.interpreters import ScriptHead
 from pydantic_ai_skills.execution.limits import ScriptLimits
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
-from pydantic_ai_skills.execution.script_file import ScriptHead
 from pydantic_ai_skills.types import SkillScript
 
-from .conftest import MakeScript, needs, write_wheel, zombies
+from .conftest import MakeScript, if_installed, write_wheel, zombies
 
 ECHO = 'import json, sys; print(json.dumps(sys.argv[1:]))'
 
@@ -38,12 +39,12 @@ async def test_a_script_gets_its_arguments_and_its_output_comes_back(make_script
     assert json.loads(result.stdout) == ['in file.pdf', '--level', '3', '--offset=-1']
 
 
-async def test_a_script_runs_in_its_own_folder_and_can_import_what_lies_beside_it(make_script: MakeScript) -> None:
+async def test_a_script_can_import_what_lies_beside_it(make_script: MakeScript) -> None:
     make_script('scripts/helper.py', 'VALUE = 42')
-    script = make_script('scripts/main.py', 'import os, helper; print(os.getcwd(), helper.VALUE)')
+    script = make_script('scripts/main.py', 'import helper; print(helper.VALUE)')
     result = await LocalSkillScriptExecutor().run(script)
     assert script.path is not None
-    assert result.stdout == f'{script.path.parent} 42\n'
+    assert result.stdout == '42\n'
     # The run leaves nothing behind in the skill's folder.
     assert sorted(path.name for path in script.path.parent.iterdir()) == ['helper.py', 'main.py']
 
@@ -53,8 +54,8 @@ async def test_a_script_runs_in_its_own_folder_and_can_import_what_lies_beside_i
     [
         ('a.sh', 'echo "got $1"', 0o644),
         ('a.py', 'import sys; print("got", sys.argv[1])', 0o644),
-        pytest.param('a.js', 'console.log("got " + process.argv[2])', 0o644, marks=needs('node')),
-        pytest.param('a.pl', 'print "got $ARGV[0]\\n"', 0o644, marks=needs('perl')),
+        *if_installed('node', 'a.js', 'console.log("got " + process.argv[2])', 0o644),
+        *if_installed('perl', 'a.pl', 'print "got $ARGV[0]\\n"', 0o644),
         ('tool', '#!/bin/sh\necho "got $1"', 0o755),
         ('tool', '#!/usr/bin/env bash\necho "got $1"', 0o644),
     ],
@@ -206,22 +207,22 @@ class SlowToPrepare(LocalSkillScriptExecutor):
         super().__init__(**options)
         self.may_go_on = threading.Event()
 
-    def _interpreter(self, head: ScriptHead) -> list[str]:
+    def _interpreter(self, head: ScriptHead, packages: Path | None = None) -> list[str]:
         assert self.may_go_on.wait(60)
-        return super()._interpreter(head)
+        return super()._interpreter(head, packages)
 
 
 async def test_a_run_that_is_cancelled_before_its_script_starts_does_not_start_it(
-    make_script: MakeScript, tmp_path: Path
+    make_script: MakeScript, tmp_path: Path, private_dirs: Callable[[], list[Path]]
 ) -> None:
     script = make_script('a.sh', f'touch {tmp_path}/started')
-    executor = SlowToPrepare(work_root=(runs := tmp_path / 'runs'))
+    executor = SlowToPrepare()
     with anyio.move_on_after(0.05) as scope:
         await executor.run(script)
     assert scope.cancelled_caught
     executor.may_go_on.set()
     with anyio.fail_after(60):
-        while not runs.exists() or list(runs.iterdir()):
+        while await to_thread.run_sync(private_dirs):
             await anyio.sleep(0.02)
     with anyio.CancelScope() as scope:
         scope.cancel()
@@ -240,7 +241,7 @@ async def test_a_script_that_cannot_be_killed_does_not_hold_the_call(
     started = time.monotonic()
     executor = LocalSkillScriptExecutor(timeout=0.2, control_group=None)
     with pytest.raises(SkillScriptTimeoutError) as caught:
-        await executor.run(make_script('a.sh', 'echo $$ > pid; exec sleep 600'))
+        await executor.run(make_script('a.sh', 'echo $$ > "$SKILL_DIR/pid"; exec sleep 600'))
     assert time.monotonic() - started < 60
     assert caught.value.result.exit_code == 137
     os.kill(int((skill_dir / 'pid').read_text()), signal.SIGKILL)
@@ -324,12 +325,12 @@ async def test_a_platform_without_process_groups_is_named(
 
 
 async def test_what_the_operating_system_cannot_take_is_an_execution_error(
-    make_script: MakeScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_script: MakeScript, private_dirs: Callable[[], list[Path]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_module.subprocess, 'Popen', _raise_value_error)
     with pytest.raises(SkillScriptExecutionError, match=r"'a\.py' could not be started: embedded null byte\."):
-        await LocalSkillScriptExecutor(work_root=tmp_path / 'runs').run(make_script('a.py', ''))
-    assert list((tmp_path / 'runs').iterdir()) == []
+        await LocalSkillScriptExecutor().run(make_script('a.py', ''))
+    assert private_dirs() == []
 
 
 async def test_a_system_without_a_shell_is_told(make_script: MakeScript, monkeypatch: pytest.MonkeyPatch) -> None:

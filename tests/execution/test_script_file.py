@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.execution.script_file import read_script_head, refuse_links
+from pydantic_ai_skills.execution.interpreters import read_script_head, refuse_links
 from pydantic_ai_skills.types import SkillScript
 
 from .conftest import MakeScript

@@ -16,15 +16,13 @@ from anyio import to_thread
 from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError
 from pydantic_ai_skills.execution.base import ScriptResult
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
-from pydantic_ai_skills.execution.work_dir import (
-    ScriptFile,
-    keep_work_folder,
-    list_work_files,
-    make_work_folder,
-    read_work_file,
+from pydantic_ai_skills.execution.private_dirs import (
+    keep_private_folder,
+    make_private_folder,
     remove_kept_folders,
-    remove_work_folder,
+    remove_private_folder,
 )
+from pydantic_ai_skills.execution.work_files import ScriptFile, list_work_files, read_work_file
 from pydantic_ai_skills.filesystem.remove import remove_tree
 
 from .conftest import MakeScript
@@ -39,42 +37,42 @@ async def test_files_in_the_work_folder_can_be_listed_and_read(make_script: Make
     assert str(result) == 'done\nfiles:\nout/a.txt (5 bytes)'
 
 
-async def test_a_script_can_start_in_its_work_folder(make_script: MakeScript) -> None:
-    result = await LocalSkillScriptExecutor(cwd='work').run(make_script('a.sh', 'echo hi > relative.txt'))
+@pytest.mark.parametrize(
+    ('cwd', 'folder'), [('work', '$SKILL_WORK_DIR'), ('script', '$SKILL_DIR/scripts'), ('skill', '$SKILL_DIR')]
+)
+async def test_a_script_starts_where_the_developer_says(make_script: MakeScript, cwd: Any, folder: str) -> None:
+    script = make_script('scripts/a.sh', f'[ "$PWD" = "{folder}" ] && echo there')
+    assert (await LocalSkillScriptExecutor(cwd=cwd).run(script)).stdout == 'there\n'
+
+
+async def test_a_script_starts_in_its_work_folder(make_script: MakeScript) -> None:
+    result = await LocalSkillScriptExecutor().run(make_script('a.sh', 'echo hi > relative.txt'))
     assert await to_thread.run_sync(result.read_file, 'relative.txt') == b'hi\n'
 
 
 async def test_a_run_that_writes_nothing_leaves_no_folder(make_script: MakeScript) -> None:
     result = await LocalSkillScriptExecutor().run(make_script('a.sh', 'echo $SKILL_WORK_DIR'))
     assert (result.files, result.work_dir) == ((), None)
-    with pytest.raises(SkillResourceLoadError, match="The run left no file 'x'"):
+    with pytest.raises(SkillResourceLoadError, match="There is no file 'x' in the work folder"):
         result.read_file('x')
 
 
-async def test_folders_made_in_a_place_of_yours_stay(make_script: MakeScript, tmp_path: Path) -> None:
-    executor = LocalSkillScriptExecutor(work_root=tmp_path / 'runs')
-    result = await executor.run(make_script('a.sh', WRITE))
-    assert result.work_dir is not None
-    assert result.work_dir.parent == tmp_path / 'runs'
-    await executor.run(make_script('b.sh', 'echo nothing'))
-    assert list((tmp_path / 'runs').iterdir()) == [result.work_dir]
-
-
-async def test_a_folder_that_cannot_be_made_is_told(make_script: MakeScript, tmp_path: Path) -> None:
-    (tmp_path / 'runs').touch()
-    for root, reason in (('runs', 'File exists'), ('runs/mine', 'Not a directory')):
-        executor = LocalSkillScriptExecutor(work_root=tmp_path / root)
-        message = f"The script 'a.sh' could not be started: its work folder cannot be made: {reason}."
-        with pytest.raises(SkillScriptExecutionError, match=re.escape(message)):
-            await executor.run(make_script('a.sh', 'echo ran'))
+async def test_a_folder_that_cannot_be_made_is_told(
+    make_script: MakeScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await to_thread.run_sync(remove_kept_folders)
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path / 'missing'))
+    message = "The script 'a.sh' could not be started: its work folder cannot be made: No such file or directory."
+    with pytest.raises(SkillScriptExecutionError, match=re.escape(message)):
+        await LocalSkillScriptExecutor().run(make_script('a.sh', 'echo ran'))
 
 
 def test_older_folders_make_room_for_newer_ones() -> None:
     remove_kept_folders()
-    folders = [make_work_folder() for _ in range(4)]
+    folders = [make_private_folder() for _ in range(4)]
     for folder in folders:
         (folder / 'file').touch()
-        assert keep_work_folder(folder, most=2) == (ScriptFile(name='file', size=0),)
+        keep_private_folder(folder, most=2)
     assert [folder.exists() for folder in folders] == [False, False, True, True]
     remove_kept_folders()
     assert not any(folder.exists() for folder in folders)
@@ -82,17 +80,17 @@ def test_older_folders_make_room_for_newer_ones() -> None:
 
 def test_a_fork_has_folders_of_its_own() -> None:
     remove_kept_folders()
-    full, empty = make_work_folder(), make_work_folder()
+    full, empty = make_private_folder(), make_private_folder()
     (full / 'file').touch()
-    keep_work_folder(full)
-    keep_work_folder(empty)
+    keep_private_folder(full)
+    keep_private_folder(empty)
     child = os.fork()
     if not child:
         wrong = True
         try:
-            mine = make_work_folder()
+            mine = make_private_folder()
             (mine / 'file').touch()
-            keep_work_folder(mine)
+            keep_private_folder(mine)
             remove_kept_folders()  # as when the process ends
             wrong = mine in (full, empty) or mine.exists()
         finally:
@@ -107,33 +105,30 @@ def test_a_fork_has_folders_of_its_own() -> None:
 
 def test_no_folder_is_used_again_and_only_this_user_can_reach_any() -> None:
     remove_kept_folders()
-    first = make_work_folder()
+    first = make_private_folder()
     first.chmod(0o777)  # as a script may
     (first / 'file').touch()
     assert first.parent.stat().st_mode & 0o777 == 0o700
-    keep_work_folder(first)
+    keep_private_folder(first)
     assert first.stat().st_mode & 0o777 == 0o700
-    second = make_work_folder()
-    assert second != first
-    assert keep_work_folder(second) == ()
-    assert not second.exists()
+    assert make_private_folder() != first
     remove_tree(first.parent)  # as tools do that tidy up
-    third = make_work_folder()
+    third = make_private_folder()
     assert third.is_dir()
     remove_kept_folders()
     assert not third.parent.exists()
 
 
 def test_a_folder_that_cannot_be_removed_is_removed_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, other = make_work_folder(), make_work_folder()
+    folder, other = make_private_folder(), make_private_folder()
     (folder / 'file').touch()
     with monkeypatch.context() as patch:
         patch.setattr(os, 'open', Mock(side_effect=OSError(errno.EMFILE, 'Too many open files')))
-        remove_work_folder(folder)
+        remove_private_folder(folder)
         assert folder.exists()
-        remove_work_folder(other)  # an empty one can be removed all the same
+        remove_private_folder(other)  # an empty one can be removed all the same
         assert not other.exists()
-    remove_work_folder(make_work_folder())
+    remove_private_folder(make_private_folder())
     assert not folder.exists()
 
 
@@ -150,14 +145,12 @@ def test_only_regular_files_with_proper_names_are_listed(tmp_path: Path) -> None
     assert list_work_files(tmp_path / 'gone') == ()
 
 
-def test_a_folder_of_traps_is_removed_without_a_trace(tmp_path: Path) -> None:
+async def test_a_folder_of_traps_is_removed_without_a_trace(make_script: MakeScript, tmp_path: Path) -> None:
     (tmp_path / 'outside').touch()
-    folder = make_work_folder()
-    (folder / 'link').symlink_to(tmp_path / 'outside')
-    (folder / 'folder-link').symlink_to(tmp_path)
-    os.mkfifo(folder / 'pipe')
-    assert keep_work_folder(folder) == ()
-    assert not folder.exists()
+    traps = f'ln -s {tmp_path}/outside link; ln -s {tmp_path} folder-link; mkfifo pipe; pwd'
+    result = await LocalSkillScriptExecutor().run(make_script('a.sh', traps))
+    assert (result.files, result.work_dir) == ((), None)
+    assert not os.path.lexists(result.stdout.strip())
     assert (tmp_path / 'outside').exists()
 
 
@@ -177,10 +170,9 @@ async def test_a_link_in_place_of_the_folder_is_not_followed(
     assert not os.path.lexists(result.stdout.strip())
 
 
-def test_a_folder_that_a_script_removed_is_no_mistake() -> None:
-    folder = make_work_folder()
-    folder.rmdir()
-    assert keep_work_folder(folder) == ()
+async def test_a_folder_that_a_script_removed_is_no_mistake(make_script: MakeScript) -> None:
+    result = await LocalSkillScriptExecutor().run(make_script('a.sh', 'rmdir "$SKILL_WORK_DIR"; echo done'))
+    assert (result.stdout, result.files, result.work_dir) == ('done\n', (), None)
 
 
 def test_a_long_list_is_cut(tmp_path: Path) -> None:
@@ -196,7 +188,7 @@ def test_a_name_never_leads_out_of_the_folder(tmp_path: Path, name: str) -> None
     folder.mkdir()
     (folder / 'link').symlink_to('../outside')
     (folder / 'folder').symlink_to('..')
-    with pytest.raises(SkillResourceLoadError, match='The run left no file|is not a path below this folder'):
+    with pytest.raises(SkillResourceLoadError, match='There is no file|is not a path below this folder'):
         read_work_file(folder, name)
 
 

@@ -177,6 +177,7 @@ async def test_a_skill_is_copied_once_for_each_version(make_script: MakeScript, 
     choice = f"exec bash {folder}/a.sh 'x y'; command -v sh >/dev/null 2>&1 && exec sh {folder}/a.sh 'x y'"
     otherwise = "{ echo 'pydantic-ai-skills: no interpreter' >&2; exit 127; }"
     whole = (
+        f'export SKILL_WORK_DIR="$PWD"; '
         f"[ -e {folder}/.complete ] && [ -e {folder}/a.sh ] || {{ echo 'pydantic-ai-skills: no copy' >&2; exit 127; }}"
     )
     assert remote.calls == [
@@ -187,7 +188,8 @@ async def test_a_skill_is_copied_once_for_each_version(make_script: MakeScript, 
         f'write {folder}/.complete',
         f'run {whole}; {{ command -v bash >/dev/null 2>&1 && {choice}; {otherwise}; }} (timeout 7)',
     ]
-    assert remote.env == {'PYTHONDONTWRITEBYTECODE': '1', 'SKILL_DIR': folder, 'CLAUDE_SKILL_DIR': folder}
+    named = dict.fromkeys(('SKILL_DIR', 'CLAUDE_SKILL_DIR', 'PYTHONPATH'), folder)
+    assert remote.env == {'PYTHONDONTWRITEBYTECODE': '1', **named}
     remote.calls.clear()
     await executor.run(tool, None, context(remote))
     assert remote.calls[0].startswith('run ')

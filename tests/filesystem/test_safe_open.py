@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import threading
 import time
@@ -93,7 +94,12 @@ def test_where_a_backslash_separates_folders_it_is_refused(skill: SkillFolder, m
     ],
 )
 def test_what_cannot_be_opened_is_said_without_a_path(skill: SkillFolder, name: str, why: str) -> None:
-    assert refusal(skill, name).replace('null character', 'null byte') == why
+    said = re.sub(
+        r'(?:(?:open|lstat): )?embedded null (?:character|byte)(?: in path)?',
+        'embedded null byte',
+        refusal(skill, name),
+    )
+    assert said == why  # each Python says it in its own words
 
 
 def test_a_name_that_the_system_cannot_spell_is_refused(skill: SkillFolder) -> None:

@@ -288,9 +288,10 @@ SPECIAL: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize('kind', SPECIAL)
 async def test_12_special_files_are_refused_at_once(tmp_path: Path, scoreboard: Scoreboard, kind: str) -> None:
-    folder = write_skill(tmp_path / 's', files={'swapped.txt': 'text', 'good.md': 'good', 'scripts/run.py': 'pass'})
+    folder = write_skill(tmp_path / 's', files={'swapped.txt': 'text', 'good.md': 'good', 'scripts/run.py': 'print()'})
     SPECIAL[kind](folder / 'special.txt')
     toolset = SkillsToolset[None](directories=[tmp_path])
     await toolset.load()
@@ -438,7 +439,7 @@ async def test_14_a_folder_of_100000_files_is_bounded_and_reported(tmp_path: Pat
     ok, text = await call_tool(toolset, 'load_skill', skill_name='s')
     assert ok
     assert len(text) < 20_000
-    assert '<not_listed count="800"/>' in text
+    assert '1000 files, such as a.md' in text
     (folder / 'SKILL.md').unlink()
     write_skill(tmp_path / 't')
     for _ in none_found:

@@ -20,12 +20,14 @@ from pydantic_ai_skills import (
     CallableSkillScriptExecutor,
     LocalSkillScriptExecutor,
     PackageSkillsRegistry,
+    ScriptResult,
     Skill,
     SkillsCapability,
     SkillScript,
     SkillScriptExecutor,
     SkillsDirectory,
     SkillsToolset,
+    WorkspaceToolset,
 )
 from pydantic_ai_skills.toolset.options import SkillsToolsetOptions
 from tests.conversations import Call, ScriptedModel, converse
@@ -45,7 +47,7 @@ class Way(NamedTuple):
     """The files of the skill's folder, or of a package."""
 
     calls: tuple[Call, ...]
-    where: Literal['executor', 'process']
+    where: Literal['executor', 'process', 'shell']
     entry_point: str = ''
     """What the entry point of a package names; for a skill in a folder nothing."""
 
@@ -94,6 +96,9 @@ WAYS: dict[str, Way] = {
         'process',
         'odd:odd',
     ),
+    'command of the model': Way(
+        {'SKILL.md': f'{HEAD}---\n'}, (LOAD, ('run_command', {'command': 'touch {mark}'})), 'shell'
+    ),
 }
 
 
@@ -109,6 +114,10 @@ class Sandbox(LocalSkillScriptExecutor):
     async def run(self, script: SkillScript, args: Any = None, ctx: Any = None) -> Any:
         self.mark.with_suffix('.sandboxed').write_text('ran')
         return 'done'
+
+    async def run_command(self, command: str, **options: Any) -> ScriptResult:
+        self.mark.with_suffix('.sandboxed').write_text('ran')
+        return ScriptResult(exit_code=0, stdout='done', stderr='', duration=0)
 
 
 def callable_executor(mark: Path) -> SkillScriptExecutor:
@@ -146,6 +155,10 @@ def expected_mark(way: Way, executor: str, trusted: bool, policy: str) -> str | 
         return None
     if way.where == 'process':
         return '.ran' if trusted else None
+    if way.where == 'shell':
+        # The model's own code: a person is asked where it is in no sandbox, and has to be beside a stranger's skill.
+        may_run = executor == 'sandbox' or (executor == 'local' and (trusted or policy != 'allow'))
+        return EXECUTORS[executor][1] if may_run else None
     return EXECUTORS[executor][1] if trusted or executor == 'sandbox' else None
 
 
@@ -168,7 +181,8 @@ def source_of(
 async def talk(toolset: SkillsToolset[Any], way: Way) -> tuple[int, ScriptedModel]:
     """Let a model take every step of the way and a person approve what they are asked; returns how often."""
     script = ScriptedModel(calls=way.calls)
-    agent = Agent[Any, Any](script.model, toolsets=[toolset], output_type=[str, DeferredToolRequests])
+    toolsets = [toolset, WorkspaceToolset(toolset)]
+    agent = Agent[Any, Any](script.model, toolsets=toolsets, output_type=[str, DeferredToolRequests])
     result, asked = await agent.run('Go.'), 0
     while isinstance(result.output, DeferredToolRequests):
         asked += 1
@@ -189,16 +203,20 @@ async def test_36_no_way_to_run_code_goes_past_the_gate(
     importable: Site, tmp_path: Path, name: str, executor: str, trusted: bool | None, policy: str
 ) -> None:
     mark, way = tmp_path / 'mark.ran', WAYS[name]
-    options = source_of(way, importable, EXECUTORS[executor][0](mark), trusted, mark)
+    runner = EXECUTORS[executor][0](mark)
+    options = source_of(way, importable, runner, trusted, mark)
+    options['script_executor'] = runner
     toolset = SkillsToolset[Any](**options, **POLICIES[policy])
     await toolset.load(tools=True)
     if policy != 'nothing set' and policy != 'allow':
         assert list(tmp_path.glob('mark.*')) == []
-    asked, _ = await talk(toolset, way)
+    calls = tuple((tool, {key: value.format(mark=mark) for key, value in args.items()}) for tool, args in way.calls)
+    asked, _ = await talk(toolset, way._replace(calls=calls))
     is_trusted = (executor != 'sandbox' if not way.entry_point else False) if trusted is None else trusted
     expected = expected_mark(way, executor, is_trusted, policy)
     assert [found.suffix for found in tmp_path.glob('mark.*')] == ([expected] if expected else [])
-    assert bool(asked) == (policy == 'ask' and expected is not None)
+    asks_by_default = way.where == 'shell' and executor == 'local' and policy == 'nothing set'
+    assert bool(asked) == ((policy == 'ask' or asks_by_default) and expected is not None)
 
 
 def test_36_the_table_has_every_place_where_code_is_started(scoreboard: Scoreboard) -> None:
@@ -217,14 +235,18 @@ def test_36_the_table_has_every_place_where_code_is_started(scoreboard: Scoreboa
 STARTS = {
     '_lazy.py': ['import_module'],  # modules of this package
     'cli/doctor.py': ['subprocess.run', 'system'],  # git and bwrap, for their versions
+    'execution/bubblewrap/devices.py': ['subprocess.Popen'],  # unshare, for a /dev that cannot be changed
     'execution/bubblewrap/executor.py': ['subprocess.run', 'system'],  # a trial of the sandbox
     'execution/cgroup.py': ['subprocess.run'],
-    'execution/process.py': ['subprocess.Popen'],  # scripts and declared tools
+    'execution/packages.py': ['subprocess.Popen'],  # uv, for packages of skills that passed the gate
+    'execution/process.py': ['subprocess.Popen'],  # scripts, declared tools and commands of the model
     'filesystem/locks.py': ['import_module'],  # modules of Python
     'filesystem/ownership.py': ['import_module'],  # the same
     'registries/git/process.py': ['subprocess.Popen'],  # git
     'registries/packages/modules/source.py': ['import_module'],  # functions and skills of packages
+    'toolset/compat.py': ['import_module'],  # modules of pydantic-ai
     'toolset/typed_tools/module.py': ['exec'],  # tools.py
+    'types/read_skills.py': ['import_module'],  # a module of this package, named in the source
 }
 """Where the package starts programs, imports modules by name or runs code, and what is called there."""
 

@@ -96,6 +96,7 @@ def hostile_arguments(marker: Path) -> Iterator[dict[str, Any]]:
     yield {'repo_url': good, 'clone_options': GitCloneOptions(git_options={'c': 'protocol.ext.allow=always'})}
 
 
+@pytest.mark.alone
 def test_hostile_urls_refs_paths_and_options_are_refused_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scoreboard: Scoreboard
 ):
@@ -532,6 +533,7 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_left(
     scoreboard.record(33, 'disk full', 'clear error, nothing left', 'clear error')
 
 
+@pytest.mark.alone
 def test_a_cached_commit_needs_no_network_and_little_time(
     registry: Registries, repository: Repository, server: GitServer, tmp_path: Path, scoreboard: Scoreboard
 ):

@@ -178,13 +178,18 @@ ONLY_IN_THE_SANDBOX = ('files in memory', 'empty files in memory')  # elsewhere 
 HEAD = 'import os, sys, time\nkeep = []\ndef say(n): print(n, flush=True)\n'
 
 
-@pytest.mark.parametrize('kind', MEMORY)
-@pytest.mark.parametrize('executor', EXECUTORS)
+@pytest.mark.parametrize(
+    ('executor', 'kind'),
+    [
+        (executor, kind)
+        for executor in EXECUTORS
+        for kind in MEMORY
+        if executor.startswith('Bubblewrap') or kind not in ONLY_IN_THE_SANDBOX
+    ],
+)
 def test_48_memory_of_every_kind_is_limited(
     trial: Callable[[str], dict[str, Any]], scoreboard: Scoreboard, executor: str, kind: str
 ) -> None:
-    if executor.startswith('Local') and kind in ONLY_IN_THE_SANDBOX:
-        pytest.skip('not in memory')
     source = HEAD + textwrap.dedent(MEMORY[kind])
     found = trial(f"""
         executor = {executor}(limits=ScriptLimits(memory=64 * MIB, open_files=4096), timeout=60)
@@ -255,11 +260,11 @@ def test_49_what_a_work_folder_holds_is_limited(
     trial: Callable[[str], dict[str, Any]], scoreboard: Scoreboard, executor: str, kind: str
 ) -> None:
     source = HEAD + "os.chdir(os.environ['SKILL_WORK_DIR'])\n" + textwrap.dedent(DISK[kind])
-    # The best of three: where other programs have the processors, the watcher waits for its turn.
+    # The best of several: where other programs have the processors, the watcher waits for its turn.
     found = trial(f"""
         executor = {executor}(limits=ScriptLimits(work_folder=8 * MIB), timeout=60)
         best = None
-        for _ in range(3):
+        for _ in range(20):
             out, reason = run(executor, script('a.py', {source!r}))
             best = min(best or (10**9, ''), (int(([0] + out.split())[-1]), reason))
             if best[0] < 32:
@@ -268,7 +273,7 @@ def test_49_what_a_work_folder_holds_is_limited(
     """)
     scoreboard.record(49, f'{found["user"]}, {executor[:5]}: {kind}', f'{found["peak"]} MiB', '32 MiB')
     assert found['peak'] < 32
-    assert 'it wrote more than 8 MiB into its work folder' in found['reason']
+    assert 'the work folder holds more than 8 MiB' in found['reason']
     assert 'work_folder' in found['watched']
 
 
@@ -296,7 +301,7 @@ def test_50_what_a_script_leaves_is_of_no_use_to_others(
     trial: Callable[[str], dict[str, Any]], scoreboard: Scoreboard, executor: str
 ) -> None:
     found = trial(f"""
-        from pydantic_ai_skills.execution.work_dir import remove_kept_folders
+        from pydantic_ai_skills.execution.private_dirs import remove_kept_folders
         executor = {executor}()
         result = asyncio.run(executor.run(script('a.py', {TRAPS!r})))
         work = result.work_dir
@@ -318,6 +323,105 @@ def test_50_what_a_script_leaves_is_of_no_use_to_others(
     assert not found['left']
     if executor.startswith('Bubblewrap'):
         assert found['setuid'] == []
+
+
+TALK = """
+from pydantic_ai import RunContext
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.usage import RunUsage
+from pydantic_ai_skills import SkillsDirectory, SkillsToolset
+from pydantic_ai_skills.exceptions import SkillError
+
+def toolset(**executors):
+    for name in executors:
+        folder = Path(name, name)
+        folder.mkdir(parents=True)
+        (folder / 'SKILL.md').write_text(f'---\\nname: {name}\\ndescription: x\\n---\\nx')
+    return SkillsToolset(directories=[SkillsDirectory(name, script_executor=e) for name, e in executors.items()])
+
+def say(skills, conversation, skill, source):
+    "What a script of a skill prints in a conversation, or why it failed."
+    ctx = RunContext(deps=None, model=TestModel(), usage=RunUsage(), conversation_id=conversation)
+    path = Path(skill, skill, 'a.py')
+    path.write_text(source)
+    async def main():
+        skills.reload()
+        try:
+            return (await skills.actions.run(ctx, skills.get_skill(skill), 'a.py', None)).return_value
+        except Exception as error:
+            return str(error)
+    return asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize('executor', EXECUTORS)
+def test_49_what_scripts_leave_in_the_folder_of_a_conversation_counts(
+    trial: Callable[[str], dict[str, Any]], scoreboard: Scoreboard, executor: str
+) -> None:
+    # Too quick to be seen while it runs, and slow enough for that.
+    quick = "import os, time; open(str(time.time_ns()), 'wb').write(bytes(3 << 20))"
+    write = f'{quick}; time.sleep(0.5)'
+    hide = f'import os; os.mkdir("d"); os.chdir("d"); {quick}; os.chmod(".", 0)'
+    found = trial(
+        TALK
+        + textwrap.dedent(f"""
+        skills = toolset(writer={executor}(limits=ScriptLimits(work_folder=8 * MIB), timeout=60))
+        told = [say(skills, 'one', 'writer', {write!r}) for _ in range(4)]
+        held = sum(path.stat().st_size for path in skills.work_dir_of('one').iterdir()) / MIB
+        quick = [say(skills, 'one', 'writer', {quick!r}) for _ in range(2)]
+        still = sum(path.stat().st_size for path in skills.work_dir_of('one').iterdir()) / MIB
+        hidden = say(skills, 'three', 'writer', {hide!r})
+        other = say(skills, 'two', 'writer', {write!r})
+        tidy = say(skills, 'one', 'writer', 'import os; [os.remove(name) for name in os.listdir()]; print("tidy")')
+        skills.close()
+        left = [str(path) for path in Path('.').glob('skill-runs-*/*')]
+        answer(told=told, quick=quick, held=held, still=still, hidden=hidden, other=other, tidy=tidy, left=left)
+    """)
+    )
+    scoreboard.record(
+        49, f'{found["user"]}, {executor[:5]}: one script after another', f'{found["held"]:.0f} MiB', '32 MiB'
+    )
+    assert ['holds more than 8 MiB' in told for told in found['told']] == [False, False, True, True]
+    assert all('what the script wrote was removed' in told for told in found['quick'])
+    assert (found['held'], found['still']) == (6, 6)
+    assert found['user'] == 'root' or 'was removed' in found['hidden']
+    assert 'It wrote files' in found['other']
+    assert found['tidy'] == 'tidy\n'
+    assert found['left'] == []
+
+
+@pytest.mark.parametrize('user', ['whoever'])
+def test_50_links_that_a_sandboxed_script_leaves_lead_nowhere(
+    trial: Callable[[str], dict[str, Any]], scoreboard: Scoreboard, user: str
+) -> None:
+    plant = """
+import os
+target = os.environ['SKILL_WORK_DIR']
+up = '../' * 12
+os.symlink(up + 'secret', 'dangling')
+os.makedirs('a/b'); os.symlink('../..', 'a/b/c'); os.symlink('a/b/c/../../../../secret', 'through')
+os.symlink(TARGET, 'report.md'); os.symlink(os.path.dirname(TARGET), 'folder'); os.symlink('a', 'inside')
+"""
+    use = (
+        "open('report.md', 'a').write('gone'); import os; print(sorted(os.listdir()), os.path.exists('folder/secret'))"
+    )
+    found = trial(
+        TALK
+        + textwrap.dedent(f"""
+        Path('mine').mkdir(); Path('mine/secret').write_text('mine')
+        skills = toolset(stranger=BubblewrapSkillScriptExecutor(), own=LocalSkillScriptExecutor())
+        secret = str(Path('mine/secret').absolute())
+        planted = say(skills, 'one', 'stranger', 'TARGET = ' + repr(secret) + {plant!r})
+        told = say(skills, 'one', 'own', {use!r})
+        elsewhere = say(skills, 'two', 'own', 'import os; print(os.listdir())')
+        skills.close()
+        answer(planted=planted, told=told, secret=Path(secret).read_text(), elsewhere=elsewhere)
+    """)
+    )
+    scoreboard.record(50, f'{found["user"]}: links for the next script', found['secret'], 'mine')
+    assert found['secret'] == 'mine'
+    assert "['a', 'inside', 'report.md'] False" in found['told'], found
+    assert found['elsewhere'] == '[]\n'
 
 
 def test_51_devices_cannot_be_changed(trial: Callable[[str], dict[str, Any]], scoreboard: Scoreboard) -> None:
@@ -555,6 +659,7 @@ sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', '--basetemp=trials', {file
 """
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(os.geteuid() != 0, reason='only root can become another user')
 def test_24_the_sandbox_cases_hold_for_an_ordinary_user_too(scoreboard: Scoreboard) -> None:
     program = python_for_everybody()

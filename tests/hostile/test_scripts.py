@@ -89,6 +89,7 @@ def pids_with(cwd: str) -> list[int]:
     return found
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize('ignores', ['', 'trap "" TERM INT HUP;'])
 async def test_17_cancelling_the_run_kills_the_group_at_once(
     tmp_path: Path, scoreboard: Scoreboard, make: Make, where: str, ignores: str
@@ -189,6 +190,7 @@ async def test_19_secrets_in_the_environment_are_not_visible_to_the_script(
     assert 'canary' not in result.stdout
 
 
+@pytest.mark.alone
 async def test_20_a_hundred_runs_leave_no_zombies_and_no_descriptors(
     tmp_path: Path, scoreboard: Scoreboard, make: Make, where: str
 ) -> None:
@@ -222,7 +224,8 @@ async def test_20_a_hundred_runs_leave_no_zombies_and_no_descriptors(
         ('half a surrogate pair', {'a': '\ud800'}),
         ('NaN', '{"a": NaN}'),
         ('deep JSON', '[' * 100_000),
-        ('not JSON', 'rm -rf /'),
+        ('a line for a shell', 'rm -rf / | tee x'),
+        ('half a line', 'rm "-rf /'),
     ],
 )
 async def test_21_arguments_that_cannot_be_passed_are_refused_before_anything_starts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -43,7 +44,7 @@ def told(value: Any) -> str:
 
 def assert_clean(text: str, tags: int = 0) -> None:
     assert hidden(text) == set()
-    assert sum(text.count(f'<{slash}{tag}>') for tag in OUR_TAGS for slash in ('', '/')) == tags
+    assert len(re.findall(rf'</?(?:{"|".join(OUR_TAGS)})[\s>]', text)) == tags
     assert len(text.encode()) <= LIMIT
 
 
@@ -176,10 +177,9 @@ def test_55_every_regular_expression_is_linear(scoreboard: Scoreboard) -> None:
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(rows) > 70
-    where, _, _, slowest = max(rows, key=lambda row: row[3])
+    where, _, slowest = max(rows, key=lambda row: row[2])
     scoreboard.record(55, f'{len(rows)} expressions on 1 MB; slowest {where}', f'{slowest * 1000:.0f} ms', '200 ms')
-    # A machine that is busy makes all slower; only what is not linear is slow for a tenth of the text already.
-    assert [row for row in rows if row[3] > 0.2 and row[2] > 0.06] == []
+    assert [row for row in rows if row[2] > 0.2] == []
 
 
 SLOW: dict[str, tuple[str, bytes]] = {

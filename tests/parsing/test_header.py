@@ -161,10 +161,34 @@ def test_a_text_that_is_too_long_is_kept_whole(key: str, limit: int, code: str):
         ('" , "', ()),
     ],
 )
-def test_allowed_tools_may_be_separated_by_blanks_or_commas_or_be_a_list(value: str, tools: tuple[str, ...]):
-    header = read_good(f'allowed-tools: {value}')
+@pytest.mark.parametrize('key', ['allowed-tools', 'allowed_tools'])
+def test_allowed_tools_may_be_separated_by_blanks_or_commas_or_be_a_list(key: str, value: str, tools: tuple[str, ...]):
+    header = read_good(f'{key}: {value}')
     assert header.allowed_tools == tools
     assert header.metadata == {}
+
+
+def test_of_two_spellings_of_allowed_tools_the_specified_one_counts():
+    header = read_good('allowed_tools: Write\nallowed-tools: Read')
+    assert (header.allowed_tools, header.metadata) == (('Read',), {'allowed_tools': 'Write'})
+
+
+@pytest.mark.parametrize(
+    ('name', 'codes'),
+    [
+        ('claude-helper', ['name-reserved']),
+        ('for-anthropic', ['name-reserved']),
+        ('claude-of-anthropic', ['name-reserved', 'name-reserved']),
+        ('Claude', ['name-invalid', 'name-reserved']),
+        ('claudette', []),
+        ('philanthropic-work', []),
+    ],
+)
+def test_a_reserved_word_in_a_name_is_a_problem(name: str, codes: list[str]):
+    for folder in (None, name):
+        header, problems = read(f'name: {name}\ndescription: Helps.', folder=folder)
+        assert header is not None
+        assert problems == [(code, 2) for code in codes]
 
 
 @pytest.mark.parametrize('key', ['disable-model-invocation', 'user-invocable'])
@@ -192,6 +216,7 @@ def test_a_flag_may_be_written_in_every_way_yaml_knows(key: str, value: str, fla
         ('compatibility', '{os: linux}', {'os': 'linux'}),
         ('allowed-tools', '{Read: x}', {'Read': 'x'}),
         ('allowed-tools', '[Read, [Write]]', ['Read', ['Write']]),
+        ('allowed_tools', '{Read: x}', {'Read': 'x'}),
         ('disable-model-invocation', 'maybe', 'maybe'),
         ('user-invocable', '[true]', ['true']),
         ('metadata', 'words', 'words'),

@@ -173,7 +173,7 @@ FIELDS = st.lists(
         'description: "  padded  "', 'description: ', f'description: {"x" * 1025}', 'license: MIT', 'license: [MIT]',
         'license: ""', 'compatibility: git', f'compatibility: {"x" * 501}', 'compatibility: " "', 'version: 1.10',
         'metadata:\n  version: "1"', 'metadata:\n  a: [b, c]', 'metadata: x', 'metadata:', 'tags: [a, b]', 'tags:\n- a',
-        'allowed-tools: Read', 'user-invocable: no', 'disable-model-invocation: maybe',
+        'allowed-tools: Read', 'allowed_tools: [Read]', 'name: claude', 'user-invocable: no', 'disable-model-invocation: maybe',
     ]),
     unique_by=lambda line: line.partition(':')[0],
 ).map('\n'.join)  # fmt: skip

@@ -142,10 +142,10 @@ class TestItsSkills:
         assert root / '.agents/skills' in SkillsProject(root).directories
 
     def test_packages_can_be_named(self, root: Path):
-        write(root, {'pyproject.toml': settings('packages = ["typer"]\ntrusted-packages = ["typer"]')})
+        write(root, {'pyproject.toml': settings('packages = ["fastapi"]\ntrusted-packages = ["fastapi"]')})
         (skill,) = SkillsProject(root).toolset().skills.values()
         assert skill.source is not None
-        assert (skill.source.distribution, skill.source.trusted) == ('typer', True)
+        assert (skill.source.distribution, skill.source.trusted) == ('fastapi', True)
 
     def test_the_executor_has_the_projects_settings(self, root: Path):
         write(root, {'pyproject.toml': settings('timeout = 7\npass-env = ["GREETING"]')})
@@ -278,7 +278,7 @@ class TestSources:
             SkillsProject(root).add(source(repository, path='nowhere'))
         write(repository.path, {'broken/x/SKILL.md': 'Nothing.'})
         repository.commit('second')
-        with pytest.raises(SkillRegistryError, match="No skills found in .* below 'broken'. The file does not begin"):
+        with pytest.raises(SkillRegistryError, match=r"below 'broken', .*; found 1 SKILL.md, none .* does not begin"):
             SkillsProject(root).add(source(repository, path='broken'))
         with pytest.raises(SkillRegistryError, match='^file://.*ls-remote failed'):
             SkillsProject(root).add(source(repository, url='../nobody'))

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from pydantic_ai_skills import SkillValidationError
-from pydantic_ai_skills.project.pyproject_toml import add_source, read_table, remove_source
+from pydantic_ai_skills.project.pyproject_toml import add_source, change_source, read_table, remove_source
 
 PROJECT = """\
 # My project.
@@ -42,6 +42,35 @@ def test_a_source_is_added_and_removed_without_a_trace(text: str):
 def test_comments_before_the_next_table_stay():
     text = '[[tool.pydantic-ai-skills.git]]\nurl = "a"\n\n# About the others.\n[tool.other]\nx = 1\n'
     assert remove_source(text, 0) == '\n# About the others.\n[tool.other]\nx = 1\n'
+
+
+@pytest.mark.parametrize(
+    ('before', 'after'),
+    [
+        ('url = "a"\n', 'url = "b"\nref = "v1"\n'),
+        ('url = "a"', 'url = "b"\nref = "v1"\n'),
+        ('url = "a" # why\r\nref = "v1"\r\n', 'url = "b" # why\r\nref = "v1"\r\n'),
+        ("url   = 'a' # lost\n# kept\nref = 'v1'  # kept\n", 'url = "b"\n# kept\nref = \'v1\'  # kept\n'),
+        ('path = "x"\nurl = "a"\n\n# Others.\n[tool.x]\n', 'url = "b"\nref = "v1"\n\n# Others.\n[tool.x]\n'),
+        ('url = "a"\nskills = [\n  "x",\n]\n', 'url = "b"\nref = "v1"\n'),
+        ('url = "a"\n"ref" = "v0"\n', 'url = "b"\nref = "v1"\n'),
+    ],
+)
+def test_a_source_that_changes_keeps_its_place(before: str, after: str):
+    newline = '\r\n' if '\r' in before else '\n'
+    first = f'[[tool.pydantic-ai-skills.git]]{newline}url = "a"{newline}'
+    heading = f'[[tool.pydantic-ai-skills.git]]  # second{newline}'
+    text = f'{first}{heading}{before}'
+    assert change_source(text, 1, {'url': 'b', 'ref': 'v1'}) == f'{first}{heading}{after}'
+
+
+@pytest.mark.parametrize(
+    'text', ['tool.pydantic-ai-skills.git = [{url = "a"}]\n', '[tool]\npydantic-ai-skills = {git = [{url = "a"}]}\n']
+)
+def test_what_cannot_be_changed_is_told(text: str):
+    with pytest.raises(SkillValidationError, match='Write this source by hand') as raised:
+        change_source(text, 0, {'url': 'b'})
+    assert str(raised.value).endswith('[[tool.pydantic-ai-skills.git]]\nurl = "b"\n')
 
 
 @pytest.mark.parametrize(

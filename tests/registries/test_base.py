@@ -288,7 +288,7 @@ class TestCombined:
         combined = CombinedRegistry([first, second])
         assert combined.get_skills() == [first.skills[0], second.skills[1]]
         assert [str(problem) for problem in combined.problems] == [
-            "skill://a: warning [shadowed] The skill 'a' is not used: the one in skill://a comes first."
+            "Shelf(): warning [shadowed] The skill 'a' is not used: the one of Shelf() comes first."
         ]
         assert repr(combined) == 'CombinedRegistry([Shelf(), Shelf()])'
 

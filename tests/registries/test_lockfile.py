@@ -258,7 +258,7 @@ class TestLocked:
         reason = "is not what the lock file pins: 'references/link' was added. It cannot be used until"
         (file.parents[1] / 'tools.py').write_text('import pydantic_ai')
         with pytest.raises(SkillToolsError, match='cannot be read: Skill'):
-            import_tools(skill)
+            import_tools(skill, self)
         (file.parents[1] / 'tools.py').unlink()
         for used in (skill, renamed):
             with pytest.raises(SkillScriptExecutionError, match=reason):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +33,6 @@ from pydantic_ai_skills import (
     SkillsToolset,
     WorkspaceSkillScriptExecutor,
 )
-from pydantic_ai_skills.toolset.script_files import ScriptFiles
 from tests.conversations import Call, ScriptedModel, converse, write_skill
 
 pytestmark = pytest.mark.anyio
@@ -66,13 +64,11 @@ async def test_by_default_the_skills_are_in_the_folder_skills(in_tmp_path: Path)
     )
     assert script.instructions[0] == snapshot("""\
 <context id="toolset:skills:catalog">
-Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+When a task fits one of these skills, call `load_skill` first and follow its instructions.
 
 <available_skills>
-<skill><name>adding</name><description>Adds numbers. Use for sums.</description></skill>
+<skill name="adding">Adds numbers. Use for sums.</skill>
 </available_skills>
-
-When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives. Read a resource with `read_skill_resource` when the instructions refer to it. Run a script with `run_skill_script`.
 </context>
 A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
 """)
@@ -84,16 +80,12 @@ A later <context> element with the same id replaces the earlier one and stays in
                 'load_skill',
                 'success',
                 """\
-<skill>
-<name>adding</name>
-<description>Adds numbers. Use for sums.</description>
-<uri>skill://adding</uri>
-<location>…/skills/adding</location>
+<skill name="adding" location="…/skills/adding">
 <resources>
-<resource><name>references/rules.md</name></resource>
+references/: rules.md
 </resources>
 <scripts>
-<script><name>scripts/add.py</name></script>
+scripts/: add.py
 </scripts>
 <skill_instructions>
 # Adding
@@ -120,13 +112,12 @@ async def test_the_tools_say_how_they_are_called(tmp_path: Path):
     assert script.definitions == snapshot(
         {
             'list_skills': {
-                'description': 'List the available skills with their descriptions.',
+                'description': 'List all skills.',
                 'parameters': {
                     'additionalProperties': False,
                     'properties': {
                         'page': {
                             'default': 1,
-                            'description': 'Which page, where there are too many for one.',
                             'type': 'integer',
                         }
                     },
@@ -134,35 +125,29 @@ async def test_the_tools_say_how_they_are_called(tmp_path: Path):
                 },
             },
             'load_skill': {
-                'description': 'Load a skill: its instructions, and the names of its resources and scripts. Do this before using the skill.',
+                'description': "Load a skill's instructions and file names. Do this before using it.",
                 'parameters': {
                     'additionalProperties': False,
-                    'properties': {
-                        'skill_name': {'description': 'The name of the skill, as listed.', 'type': 'string'}
-                    },
+                    'properties': {'skill_name': {'type': 'string'}},
                     'required': ['skill_name'],
                     'type': 'object',
                 },
             },
             'read_skill_resource': {
-                'description': 'Read a resource of a skill, such as a reference document.',
+                'description': 'Read a file or another resource of a loaded skill, or a file that a script wrote.',
                 'parameters': {
                     'additionalProperties': False,
                     'properties': {
-                        'skill_name': {'description': 'The name of the skill.', 'type': 'string'},
-                        'resource_name': {
-                            'description': 'The name of the resource, as listed by the loaded skill.',
-                            'type': 'string',
-                        },
+                        'skill_name': {'type': 'string'},
+                        'resource_name': {'type': 'string'},
                         'args': {
                             'anyOf': [
                                 {'additionalProperties': True, 'type': 'object'},
-                                {'items': {}, 'type': 'array'},
                                 {'type': 'string'},
                                 {'type': 'null'},
                             ],
                             'default': None,
-                            'description': 'Arguments, if the resource has parameters; {"page": 2} for the next page of a long text.',
+                            'description': 'Its parameters, or {"page": 2} of a long text.',
                         },
                     },
                     'required': ['skill_name', 'resource_name'],
@@ -170,27 +155,23 @@ async def test_the_tools_say_how_they_are_called(tmp_path: Path):
                 },
             },
             'run_skill_script': {
-                'description': 'Run a script of a skill and get what it prints.',
+                'description': 'Run a script of a loaded skill. All scripts of a conversation start in the same folder.',
                 'parameters': {
                     'additionalProperties': False,
                     'properties': {
-                        'skill_name': {'description': 'The name of the skill.', 'type': 'string'},
-                        'script_name': {
-                            'description': 'The name of the script, as listed by the loaded skill.',
-                            'type': 'string',
-                        },
+                        'skill_name': {'type': 'string'},
+                        'script_name': {'type': 'string'},
                         'args': {
                             'anyOf': [
                                 {'additionalProperties': True, 'type': 'object'},
-                                {'items': {}, 'type': 'array'},
+                                {'items': {'type': 'string'}, 'type': 'array'},
                                 {'type': 'string'},
                                 {'type': 'null'},
                             ],
                             'default': None,
                             'description': """\
-For a script with parameters, an object with a value for each. For a script file, an object gives
-flags ({"verbose": true, "limit": 5} is --verbose --limit 5) and positional arguments under "_"
-({"_": ["in.pdf", "out.pdf"]}), text for standard input under "_stdin"; a list is passed on as it is.\
+Options by name, positional arguments under "_", standard input under "_stdin":
+{"_": ["in.pdf"], "limit": 5}. Or a list, or JSON text.\
 """,
                         },
                     },
@@ -211,15 +192,13 @@ async def test_a_later_directory_wins_over_an_earlier_one(tmp_path: Path):
     script = await converse(toolset, ('load_skill', {'skill_name': 'both'}))
     assert script.instructions[0] == snapshot("""\
 <context id="toolset:skills:catalog">
-Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+When a task fits one of these skills, call `load_skill` first and follow its instructions.
 
 <available_skills>
-<skill><name>alpha</name><description>Alpha of one.</description></skill>
-<skill><name>beta</name><description>Beta of two.</description></skill>
-<skill><name>both</name><description>Both of two.</description></skill>
+<skill name="alpha">Alpha of one.</skill>
+<skill name="beta">Beta of two.</skill>
+<skill name="both">Both of two.</skill>
 </available_skills>
-
-When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives.
 </context>
 A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
 """)
@@ -229,11 +208,7 @@ A later <context> element with the same id replaces the earlier one and stays in
                 'load_skill',
                 'success',
                 """\
-<skill>
-<name>both</name>
-<description>Both of two.</description>
-<uri>skill://both</uri>
-<location>…/two/both</location>
+<skill name="both" location="…/two/both">
 <skill_instructions>
 two
 </skill_instructions>
@@ -274,15 +249,13 @@ async def test_python_wins_over_directories_and_directories_over_registries(tmp_
     script = await converse(toolset, ('load_skill', {'skill_name': 'everywhere'}))
     assert script.instructions[0] == snapshot("""\
 <context id="toolset:skills:catalog">
-Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+When a task fits one of these skills, call `load_skill` first and follow its instructions.
 
 <available_skills>
-<skill><name>everywhere</name><description>From Python.</description></skill>
-<skill><name>on-disk</name><description>From the directory.</description></skill>
-<skill><name>remote</name><description>From a second registry.</description></skill>
+<skill name="everywhere">From Python.</skill>
+<skill name="on-disk">From the directory.</skill>
+<skill name="remote">From a second registry.</skill>
 </available_skills>
-
-When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives.
 </context>
 A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
 """)
@@ -292,10 +265,7 @@ A later <context> element with the same id replaces the earlier one and stays in
                 'load_skill',
                 'success',
                 """\
-<skill>
-<name>everywhere</name>
-<description>From Python.</description>
-<uri>skill://everywhere</uri>
+<skill name="everywhere">
 <skill_instructions>
 Python speaking.
 </skill_instructions>
@@ -317,7 +287,7 @@ async def test_other_braces_in_a_template_are_text(tmp_path: Path):
 <context id="toolset:skills:catalog">
 Answer as {"json": true} or {}.
 <available_skills>
-<skill><name>alpha</name><description>Does things.</description></skill>
+<skill name="alpha">Does things.</skill>
 </available_skills>
 {not_a_field}
 </context>
@@ -332,13 +302,11 @@ async def test_excluded_tools_are_neither_offered_nor_mentioned(tmp_path: Path):
     assert script.tools == [['load_skill', 'read_skill_resource']]
     assert script.instructions[0] == snapshot("""\
 <context id="toolset:skills:catalog">
-Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+When a task fits one of these skills, call `load_skill` first and follow its instructions.
 
 <available_skills>
-<skill><name>alpha</name><description>Does things.</description></skill>
+<skill name="alpha">Does things.</skill>
 </available_skills>
-
-When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives. Read a resource with `read_skill_resource` when the instructions refer to it.
 </context>
 A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
 """)
@@ -391,13 +359,11 @@ async def test_decorated_functions_get_the_dependencies_of_the_run():
     await Agent(script.model, toolsets=[skills], deps_type=Shop).run('Take two nuts, then one.', deps=shop)
     assert script.instructions[0] == snapshot("""\
 <context id="toolset:skills:catalog">
-Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+When a task fits one of these skills, call `load_skill` first and follow its instructions.
 
 <available_skills>
-<skill><name>stock-keeper</name><description>Knows what is in stock.</description></skill>
+<skill name="stock-keeper">Knows what is in stock.</skill>
 </available_skills>
-
-When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives. Read a resource with `read_skill_resource` when the instructions refer to it. Run a script with `run_skill_script`.
 </context>
 A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
 """)
@@ -407,15 +373,12 @@ A later <context> element with the same id replaces the earlier one and stays in
                 'load_skill',
                 'success',
                 """\
-<skill>
-<name>stock-keeper</name>
-<description>Knows what is in stock.</description>
-<uri>skill://stock-keeper</uri>
+<skill name="stock-keeper">
 <resources>
-<resource><name>get_items</name><description>All items there are.</description><parameters>{"additionalProperties":false,"properties":{},"type":"object"}</parameters></resource>
+<resource name="get_items">All items there are.</resource>
 </resources>
 <scripts>
-<script><name>take</name><description>Take items out of stock.</description><parameters>{"additionalProperties":false,"properties":{"item":{"description":"What to take.","type":"string"},"count":{"default":1,"description":"How many.","type":"integer"}},"required":["item"],"type":"object"}</parameters></script>
+<script name="take">Take items out of stock. {"additionalProperties":false,"properties":{"item":{"description":"What to take.","type":"string"},"count":{"default":1,"description":"How many.","type":"integer"}},"required":["item"],"type":"object"}</script>
 </scripts>
 <skill_instructions>
 Read `get_items` first.
@@ -448,27 +411,23 @@ async def test_added_edited_and_deleted_skills_are_seen_after_a_reload(tmp_path:
         (
             """\
 <context id="toolset:skills:catalog">
-Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+When a task fits one of these skills, call `load_skill` first and follow its instructions.
 
 <available_skills>
-<skill><name>gone</name><description>Will go.</description></skill>
-<skill><name>kept</name><description>As it was.</description></skill>
+<skill name="gone">Will go.</skill>
+<skill name="kept">As it was.</skill>
 </available_skills>
-
-When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives.
 </context>
 A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
 """,
             """\
 <context id="toolset:skills:catalog">
-Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+When a task fits one of these skills, call `load_skill` first and follow its instructions.
 
 <available_skills>
-<skill><name>added</name><description>Is new.</description></skill>
-<skill><name>kept</name><description>Was edited.</description></skill>
+<skill name="added">Is new.</skill>
+<skill name="kept">Was edited.</skill>
 </available_skills>
-
-When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives.
 </context>
 A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
 """,
@@ -480,11 +439,7 @@ A later <context> element with the same id replaces the earlier one and stays in
                 'load_skill',
                 'success',
                 """\
-<skill>
-<name>kept</name>
-<description>Was edited.</description>
-<uri>skill://kept</uri>
-<location>…/kept</location>
+<skill name="kept" location="…/kept">
 <skill_instructions>
 Edited.
 </skill_instructions>
@@ -531,12 +486,11 @@ async def test_a_catalogue_that_changes_is_appended_to_the_conversation(tmp_path
 <system><context_diff id="toolset:skills:catalog">
 --- before
 +++ after
-@@ -3,4 +3,5 @@
+@@ -3,3 +3,4 @@
  <available_skills>
- <skill><name>alpha</name><description>Does things.</description></skill>
-+<skill><name>beta</name><description>Does things.</description></skill>
+ <skill name="alpha">Does things.</skill>
++<skill name="beta">Does things.</skill>
  </available_skills>
- \n\
 </context_diff></system>\
 """,
                         'part_kind': 'user-prompt',
@@ -587,16 +541,12 @@ async def test_a_model_that_errs_again_and_again_gets_there_in_one_run(tmp_path:
                 'load_skill',
                 'success',
                 """\
-<skill>
-<name>adding</name>
-<description>Does things.</description>
-<uri>skill://adding</uri>
-<location>…/adding</location>
+<skill name="adding" location="…/adding">
 <resources>
-<resource><name>references/rules.md</name></resource>
+references/: rules.md
 </resources>
 <scripts>
-<script><name>scripts/add.py</name></script>
+scripts/: add.py
 </scripts>
 <skill_instructions>
 Do it.
@@ -609,7 +559,7 @@ Do it.
                 'failed',
                 "There is no resource 'docs/rules.md' in skill 'adding'. The resources are: 'references/rules.md'.",
             ),
-            ('read_skill_resource', 'failed', "'scripts/add.py' in skill 'adding' is a script: use run_skill_script."),
+            ('read_skill_resource', 'success', 'import sys\nprint(sum(map(int, sys.argv[1:])))\n'),
             ('read_skill_resource', 'success', 'Whole numbers.'),
             (
                 'run_skill_script',
@@ -651,12 +601,12 @@ Exit code: 1\
             (
                 'run_skill_script',
                 'failed',
-                'The arguments of run_skill_script do not fit. skill_name: Field required; script_name: Field required; skill: Extra inputs are not permitted. It takes: skill_name (string), script_name (string), args (any, optional).',
+                'The arguments of run_skill_script do not fit. skill_name: Field required; script_name: Field required; skill: Extra inputs are not permitted. It takes: skill_name (string), script_name (string), args (object or array or string or null, optional).',
             ),
             (
                 'run_skill_script',
                 'failed',
-                'The arguments of run_skill_script do not fit. arguments: Invalid JSON: EOF while parsing a value at line 1 column 15. It takes: skill_name (string), script_name (string), args (any, optional).',
+                'The arguments of run_skill_script do not fit. arguments: Invalid JSON: EOF while parsing a value at line 1 column 15. It takes: skill_name (string), script_name (string), args (object or array or string or null, optional).',
             ),
             ('run_skill_script', 'success', 'Hello Ada! '),
             ('run_skill_script', 'success', '3\n'),
@@ -716,118 +666,6 @@ Exit code: 137 (SIGKILL)\
             )
         ]
     )
-
-
-WRITE = """
-import os, pathlib, sys
-folder = pathlib.Path(os.environ['SKILL_WORK_DIR'], 'out')
-folder.mkdir()
-(folder / 'report.md').write_text(sys.argv[1])
-(folder / 'data.bin').write_bytes(bytes(100))
-"""
-
-
-async def test_files_that_a_script_wrote_can_be_read_in_the_same_run(tmp_path: Path):
-    write_skill(tmp_path, 'writer', files={'write.py': WRITE})
-    toolset = SkillsToolset(directories=[tmp_path])
-
-    def write(text: str) -> Call:
-        return 'run_skill_script', {'skill_name': 'writer', 'script_name': 'write', 'args': [text]}
-
-    def read(name: str) -> Call:
-        return 'read_skill_resource', {'skill_name': 'writer', 'resource_name': name}
-
-    script = await converse(
-        toolset,
-        write('first'),
-        write('second'),
-        read('written-1/out/report.md'),
-        read('written-2/out/report.md'),
-        read('written-1/out/data.bin'),
-        read('written-1/other.md'),
-        read('written-3/out/report.md'),
-    )
-    assert script.results == snapshot(
-        [
-            (
-                'run_skill_script',
-                'success',
-                "It wrote files, which can be read with read_skill_resource: 'written-1/out/data.bin', 'written-1/out/report.md'",
-            ),
-            (
-                'run_skill_script',
-                'success',
-                "It wrote files, which can be read with read_skill_resource: 'written-2/out/data.bin', 'written-2/out/report.md'",
-            ),
-            ('read_skill_resource', 'success', 'first'),
-            ('read_skill_resource', 'success', 'second'),
-            (
-                'read_skill_resource',
-                'failed',
-                "'out/data.bin' is binary. Models take text and the types .gif, .jpeg, .jpg, .pdf, .png, .webp.",
-            ),
-            ('read_skill_resource', 'failed', "No script of this run wrote 'written-1/other.md'."),
-            (
-                'read_skill_resource',
-                'failed',
-                "There is no resource 'written-3/out/report.md' in skill 'writer'. There are no resources.",
-            ),
-        ]
-    )
-    other_run = await converse(toolset, read('written-1/out/report.md'))
-    assert [outcome for _, outcome, _ in other_run.results] == ['failed']
-
-
-async def test_a_written_file_is_read_under_the_name_that_was_told(tmp_path: Path):
-    write = "import os, pathlib\npathlib.Path(os.environ['SKILL_WORK_DIR'], 'a \\u202f  b\\n.md').write_text('odd')"
-    write_skill(tmp_path, 'writer', files={'write.py': write})
-    script = await converse(
-        SkillsToolset(directories=[tmp_path]),
-        ('run_skill_script', {'skill_name': 'writer', 'script_name': 'write'}),
-        ('read_skill_resource', {'skill_name': 'writer', 'resource_name': 'written-1/a b .md'}),
-        ('read_skill_resource', {'skill_name': 'writer', 'resource_name': 'written-1/a \u202f  b\n.md'}),
-    )
-    assert script.results[0][-1].endswith("'written-1/a b .md'")
-    assert [content for *_, content in script.results[1:]] == ['odd', 'odd']
-
-
-async def test_the_name_of_a_written_file_does_not_mean_another_one_later_in_the_conversation(tmp_path: Path):
-    write_skill(tmp_path, 'writer', files={'write.py': WRITE})
-    agent = Agent(toolsets=[SkillsToolset(directories=[tmp_path])])
-
-    def write(text: str) -> Call:
-        return 'run_skill_script', {'skill_name': 'writer', 'script_name': 'write', 'args': [text]}
-
-    def read(number: int) -> Call:
-        return 'read_skill_resource', {'skill_name': 'writer', 'resource_name': f'written-{number}/out/report.md'}
-
-    january = await agent.run('January.', model=ScriptedModel(calls=[write('january')]).model)
-    february = ScriptedModel(calls=[write('february'), read(1), read(2)])
-    await agent.run('February.', model=february.model, message_history=january.all_messages())
-    assert [outcome for _, outcome, _ in february.results] == ['success', 'success', 'failed', 'success']
-    assert february.results[-1][-1] == 'february'
-
-
-async def test_what_a_script_prints_makes_no_name_of_a_written_file_mean_two(tmp_path: Path):
-    write_skill(tmp_path, 'writer', files={'write.py': f'{WRITE}\nprint("written-999999")\n'})
-
-    def write(text: str) -> Call:
-        return 'run_skill_script', {'skill_name': 'writer', 'script_name': 'write', 'args': [text]}
-
-    calls: list[Call] = [('list_skills', {}), write('a'), write('b'), write('c')]
-    script = await converse(SkillsToolset(directories=[tmp_path]), *calls)
-    files = [re.findall(r'written-(\d+)/out/report', str(result)) for _, _, result in script.results]
-    assert files == [[], ['1'], ['2'], ['3']]
-
-
-async def test_a_run_keeps_only_so_many_files(tmp_path: Path):
-    write_skill(tmp_path, 'writer', files={'write.py': WRITE})
-    toolset = SkillsToolset(directories=[tmp_path])
-    toolset.actions.files = ScriptFiles(max_runs=1, max_results=1)
-    write: Call = ('run_skill_script', {'skill_name': 'writer', 'script_name': 'write', 'args': ['x']})
-    script = await converse(toolset, write, write)
-    assert ['written-' in str(content) for _, _, content in script.results] == [True, False]
-    assert 'written-1' in str((await converse(toolset, write)).results)
 
 
 async def test_a_name_that_two_files_have_is_answered_with_both(tmp_path: Path):
@@ -920,14 +758,22 @@ async def test_tools_that_cannot_do_anything_are_not_offered(tmp_path: Path):
 
     later = await converse(toolset, ('run_skill_script', {'skill_name': 'helper', 'script_name': 'help_out'}))
     assert later.tools[0] == ['list_skills', 'load_skill', 'run_skill_script']
-    assert '`run_skill_script`' in str(later.instructions)
     assert later.results == [('run_skill_script', 'success', 'helped')]
 
     @helper.resource(name='manual', description='How to help.')
     def read_manual() -> str:
         return 'Help.'
 
-    assert '`read_skill_resource`' in str((await converse(toolset)).instructions)
+    assert 'read_skill_resource' in (await converse(toolset)).tools[0]
+
+
+async def test_a_folder_of_a_skill_can_be_listed(tmp_path: Path):
+    write_skill(tmp_path, 'alpha', files={'refs/a.md': 'A', 'refs/more/b.md': 'B', 'c.md': 'C'})
+    listing: Call = ('read_skill_resource', {'skill_name': 'alpha', 'resource_name': 'refs/'})
+    missing: Call = ('read_skill_resource', {'skill_name': 'alpha', 'resource_name': 'none/'})
+    script = await converse(SkillsToolset(directories=[tmp_path]), listing, missing)
+    assert script.results[0] == ('read_skill_resource', 'success', 'refs/a.md\nrefs/more/b.md')
+    assert script.results[1][1] == 'failed'
 
 
 async def test_without_skills_there_is_no_block_and_no_tool():
@@ -960,13 +806,11 @@ async def test_resources_and_scripts_given_to_a_skill_are_used():
     )
     assert script.instructions[0] == snapshot("""\
 <context id="toolset:skills:catalog">
-Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+When a task fits one of these skills, call `load_skill` first and follow its instructions.
 
 <available_skills>
-<skill><name>mixed</name><description>Has all kinds.</description><uri>https://example.com/mixed</uri></skill>
+<skill name="mixed" uri="https://example.com/mixed">Has all kinds.</skill>
 </available_skills>
-
-When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives. Read a resource with `read_skill_resource` when the instructions refer to it. Run a script with `run_skill_script`.
 </context>
 A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
 """)
@@ -976,17 +820,14 @@ A later <context> element with the same id replaces the earlier one and stays in
                 'load_skill',
                 'success',
                 """\
-<skill>
-<name>mixed</name>
-<description>Has all kinds.</description>
-<uri>https://example.com/mixed</uri>
+<skill name="mixed" uri="https://example.com/mixed">
 <compatibility>A network.</compatibility>
 <resources>
-<resource><name>note</name></resource>
-<resource><name>now</name><description>The time.</description><parameters>{"additionalProperties":false,"properties":{},"type":"object"}</parameters></resource>
+<resource name="now">The time.</resource>
+note
 </resources>
 <scripts>
-<script><name>double</name><parameters>{"additionalProperties":false,"properties":{"x":{"type":"integer"}},"required":["x"],"type":"object"}</parameters></script>
+<script name="double">{"additionalProperties":false,"properties":{"x":{"type":"integer"}},"required":["x"],"type":"object"}</script>
 </scripts>
 <skill_instructions>
 Use them.
@@ -1193,4 +1034,5 @@ async def test_an_agent_spec_can_name_the_capability(tmp_path: Path):
 
 def _without_path(results: Any, path: Path) -> Any:
     """Results with the name of the test's own folder left out of their texts."""
-    return [tuple(result) for result in json.loads(json.dumps(results).replace(str(path), '…'))]
+    text = json.dumps(results).replace(str(path), '…').replace('~~~^', '^^^^')  # as Python 3.13 marks a call
+    return [tuple(result) for result in json.loads(text)]

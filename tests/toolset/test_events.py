@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ag_ui.core import CustomEvent, RunAgentInput
 from anyio import to_thread
 from dirty_equals import IsFloat, IsInt, IsStr
 from inline_snapshot import snapshot
@@ -14,6 +16,10 @@ from pydantic import TypeAdapter
 from pydantic_ai import Agent, BinaryContent, DeferredToolRequests, RunContext
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.messages import AgentStreamEvent
+from pydantic_ai.ui.ag_ui import AGUIAdapter
+from pydantic_ai.ui.vercel_ai import VercelAIAdapter
+from pydantic_ai.ui.vercel_ai.request_types import SubmitMessage, TextUIPart, UIMessage
+from pydantic_ai.ui.vercel_ai.response_types import DataChunk
 
 from pydantic_ai_skills import (
     BubblewrapSkillScriptExecutor,
@@ -28,6 +34,7 @@ from pydantic_ai_skills import (
     SkillsCapability,
     SkillScriptExecutor,
     SkillsToolset,
+    send_to_ui,
 )
 from pydantic_ai_skills.execution import SkillScriptStoppedError
 from tests.conversations import Call, ScriptedModel, converse, write_skill
@@ -36,7 +43,7 @@ pytestmark = pytest.mark.anyio
 
 TOOK: Any = IsFloat(gt=0, lt=10)
 A_TEXT: Any = IsStr(min_length=1)
-ABOUT_500: Any = IsInt(gt=400, lt=700)
+ABOUT_300: Any = IsInt(gt=100, lt=500)
 
 LOAD: Call = ('load_skill', {'skill_name': 'alpha'})
 
@@ -88,7 +95,7 @@ async def test_each_event_tells_what_happened(library: Path):
         tool_call_id='call-1',
         tool_name='load_skill',
         duration=TOOK,
-        bytes=ABOUT_500,
+        bytes=ABOUT_300,
     )
     assert resource == ResourceRead(
         skill_name='alpha',
@@ -310,6 +317,64 @@ async def test_with_the_capability_the_events_are_in_the_stream_of_the_run(libra
     )
     assert isinstance(events[-1], ScriptFinished)
     assert events[-1].result.stderr == 'no more\n'
+
+
+ACTIVITIES: list[dict[str, Any]] = [
+    {'activity': 'loaded', 'skill_name': 'alpha', 'item': None, 'outcome': 'success', 'duration': TOOK},
+    {'activity': 'read', 'skill_name': 'alpha', 'item': 'notes.md', 'outcome': 'success', 'duration': TOOK},
+    {'activity': 'ran', 'skill_name': 'alpha', 'item': 'scripts/bad.py', 'outcome': 'failed', 'duration': TOOK},
+]
+
+
+def telling_agent(library: Path, brought: str) -> Agent[Any, str]:
+    """An agent that tells its front end of skills, with a capability or with a toolset alone."""
+    script = ScriptedModel(calls=[LOAD, read('notes.md'), run('bad')])
+    if brought == 'capability':
+        agent = Agent(script.streaming_model, capabilities=[SkillsCapability[Any](directories=[library])])
+        agent.on_event(SkillEvent)(send_to_ui)
+        return agent
+    toolset = SkillsToolset[Any](directories=[library])
+    toolset.on(SkillEvent)(send_to_ui)
+    return Agent(script.streaming_model, toolsets=[toolset])
+
+
+@pytest.mark.parametrize('brought', ['capability', 'toolset'])
+async def test_ag_ui_front_ends_can_be_told_without_content(library: Path, brought: str):
+    message = {'id': '1', 'role': 'user', 'content': 'Go.'}
+    body: dict[str, Any] = {'threadId': 't', 'runId': 'r', 'messages': [message], 'tools': [], 'context': []}
+    run_input = RunAgentInput.model_validate({**body, 'state': {}, 'forwardedProps': {}})
+    adapter = AGUIAdapter(agent=telling_agent(library, brought), run_input=run_input)
+    sent = [event async for event in adapter.run_stream() if isinstance(event, CustomEvent)]
+    assert [(event.name, event.value) for event in sent] == [('skill_activity', told) for told in ACTIVITIES]
+
+
+@pytest.mark.parametrize('brought', ['capability', 'toolset'])
+async def test_vercel_front_ends_can_be_told_without_content(library: Path, brought: str):
+    message = UIMessage(id='1', role='user', parts=[TextUIPart(text='Go.')])
+    adapter = VercelAIAdapter(
+        agent=telling_agent(library, brought), run_input=SubmitMessage(id='1', messages=[message])
+    )
+    sent = [chunk async for chunk in adapter.run_stream() if isinstance(chunk, DataChunk)]
+    assert [(chunk.type, chunk.data) for chunk in sent] == [('data-skill_activity', told) for told in ACTIVITIES]
+
+
+async def test_in_the_code_of_a_temporal_workflow_a_load_on_demand_is_told(
+    library: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    importlib.import_module('temporalio.workflow')  # as in a worker
+    capability = SkillsCapability(directories=[library], disclosure='on-demand')
+    await capability.load()
+    caplog.set_level(logging.INFO, 'pydantic_ai_skills')
+    monkeypatch.setattr('temporalio.workflow.in_workflow', lambda: True)
+    for is_replaying, logged in ((False, ["Loaded skill 'alpha'"]), (True, [])):
+        caplog.clear()
+        monkeypatch.setattr('temporalio.workflow.unsafe.is_replaying', lambda told=is_replaying: told)
+        script = ScriptedModel(calls=[('load_capability', {'id': 'alpha'}), ('load_capability', {'id': 'alpha'})])
+        agent = Agent(script.streaming_model, capabilities=[capability])
+        async with agent.run_stream_events('Go.') as stream:
+            (event,) = [event async for event in stream if isinstance(event, SkillLoaded)]
+        assert (event.skill_name, event.bytes) == ('alpha', ABOUT_300)
+        assert [record.getMessage() for record in caplog.records] == logged
 
 
 async def test_events_come_back_from_json_as_they_were(library: Path):

@@ -63,11 +63,17 @@ def prompts(messages: list[ModelMessage]) -> list[Any]:
     return [part.content for message in messages for part in message.parts if isinstance(part, UserPromptPart)]
 
 
+def told(script: ScriptedModel) -> list[str]:
+    """What the system says about skills that have to be loaded again, in its instructions or later."""
+    later = [prompt for prompt in prompts(script.messages) if str(prompt).startswith('<system>')]
+    return [text for text in [script.instructions[-1] or '', *later] if 'again before you use' in text]
+
+
 class Watching(ScriptedModel):
     """Notes for each request whether the instructions of the skill and the note about it were in it."""
 
     def _respond(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        text = ModelMessagesTypeAdapter.dump_json(messages).decode()
+        text = ModelMessagesTypeAdapter.dump_json(messages).decode() + (info.instructions or '')
         self.seen = [*getattr(self, 'seen', []), ('Do alpha.' in text, 'no longer in the conversation' in text)]
         return super()._respond(messages, info)
 
@@ -102,12 +108,16 @@ async def test_the_note_names_the_skills_and_the_tool():
     script = ScriptedModel(calls=[LOADS['tools'], TICK])
     capability = SkillsCapability(skills=[alpha()])
     await Agent(script.model, tools=[tick], capabilities=[capability, ProcessHistory(keep_two)]).run('Go.')
-    assert prompts(script.messages)[1:] == snapshot(
+    assert told(script) == snapshot(
         [
-            "These skills were loaded earlier, but their instructions are no longer in the conversation: 'alpha'. Call `load_skill` again before you use one of them.",
-            '<system>The following tool(s) are now available: `alpha__go`</system>',
+            """\
+<system><context id="toolset:skills:notice">
+These skills were loaded earlier, but their instructions are no longer in the conversation: 'alpha'. Call `load_skill` again before you use one of them.
+</context></system>\
+"""
         ]
     )
+    assert len(told(script)) == str(script.messages).count('no longer')
 
 
 async def test_a_toolset_tells_it_in_its_instructions_at_the_next_request():
@@ -136,8 +146,8 @@ async def test_a_conversation_that_was_compacted_by_the_provider_has_lost_its_sk
     await Agent(script.model, capabilities=[capability]).run('More.', message_history=compacted)
     assert 'alpha__go' not in script.tools[0]
     assert 'alpha__go' in script.tools[-1]
-    assert any('no longer in the conversation' in str(prompt) for prompt in prompts(script.messages))
-    assert [result[2].startswith('<skill>') for result in script.results] == [True, True, False]
+    assert 'no longer in the conversation' in str(script.instructions[0])
+    assert [result[2].startswith('<skill name="alpha">') for result in script.results] == [True, True, False]
 
 
 @pytest.mark.parametrize('processor', [keep_two, keep_last])
@@ -154,7 +164,7 @@ async def test_what_was_lost_is_told_in_another_process_too(processor: Any):
         message.parts = [part for part in message.parts if 'no longer' not in str(part)]  # pyright: ignore[reportAttributeAccessIssue]
     agent = Agent(elsewhere.model, tools=[tick], capabilities=[SkillsCapability(skills=[alpha()])])
     await agent.run('More.', message_history=history)
-    assert "no longer in the conversation: 'alpha'" in str(prompts(elsewhere.messages))
+    assert "no longer in the conversation: 'alpha'" in ''.join(told(elsewhere))
 
 
 async def test_another_conversation_has_lost_nothing():
@@ -171,8 +181,8 @@ async def test_another_conversation_has_lost_nothing():
         assert prompts(await run([], [])) == ['Go.']
     for _ in range(2):
         assert prompts(await run([load], [])) == ['Go.']
-    # Only the first request is left of this one, and it still tells what was loaded later.
-    assert len(prompts(await run([], first))) == 3
+    # Who goes on from an earlier point has lost nothing.
+    assert 'no longer in the conversation' not in str(await run([], first))
 
 
 async def test_conversations_that_begin_with_the_same_messages_do_not_mix():
@@ -205,4 +215,4 @@ async def test_a_skill_that_is_gone_is_not_asked_for(tmp_path: Path):
     folder.rmdir()
     other = ScriptedModel(calls=[])
     await Agent(other.model, capabilities=[capability]).run('More.', message_history=result.all_messages()[:1])
-    assert 'no longer in the conversation' not in str(prompts(other.messages))
+    assert 'no longer in the conversation' not in str(other.instructions + other.messages)

@@ -61,25 +61,21 @@ async def test_a_whole_conversation(library: Path):
     assert len(await to_thread.run_sync(lambda: toolset.skills)) == COUNT
     assert len(set(script.instructions)) == 1
     text = str(script.instructions[0])
-    assert len(text) <= 8_000
-    assert text.count('</skill>') + int(text.partition('<not_listed count="')[2].partition('"')[0]) == COUNT
-    assert '<description>Work out high and low water for a harbour.' in text
+    assert len(text) <= 10_000
+    assert text.count('<skill name=') + int(text.partition('<not_listed count="')[2].partition('"')[0]) == COUNT
+    assert '>Work out high and low water for a harbour.' in text
     assert 'search_skills' in script.tools[0]
     assert script.tools == [script.tools[0]] * 8
     found, wrong, loaded, read, ran, first, last = (content for _, _, content in script.results)
     assert next(iter(found)) == 'tide-tables'
     assert wrong.startswith("There is no skill 'tide-table'. The skills are: 'tide-tables', ")
     assert loaded.replace(str(library), '…') == snapshot("""\
-<skill>
-<name>tide-tables</name>
-<description>Work out high and low water for a harbour. Use for sailing and fishing trips.</description>
-<uri>skill://tide-tables</uri>
-<location>…/tide-tables</location>
+<skill name="tide-tables" location="…/tide-tables">
 <resources>
-<resource><name>references/harbours.md</name></resource>
+references/: harbours.md
 </resources>
 <scripts>
-<script><name>scripts/tide.py</name></script>
+scripts/: tide.py
 </scripts>
 <skill_instructions>
 Read `references/harbours.md`, then run `scripts/tide.py HARBOUR`.

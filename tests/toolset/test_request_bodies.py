@@ -34,16 +34,24 @@ async def bodies_of(provider: str, capability: SkillsCapability[Any], *calls: Ca
 
 
 def said(body: dict[str, Any]) -> list[Any]:
-    return body.get('messages') or body['input']
+    return body.get('messages') or body.get('input') or body['contents']
+
+
+def declared(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The definitions of the tools, as the provider has them."""
+    tools = [tool for tool in body['tools'] for tool in tool.get('functionDeclarations', [tool])]
+    return [tool.get('function', tool) for tool in tools]
 
 
 def names_of(body: dict[str, Any]) -> list[str]:
-    return [tool.get('name') or tool['function']['name'] for tool in body['tools']]
+    return [tool['name'] for tool in declared(body)]
 
 
 def prefix_of(body: dict[str, Any]) -> str:
     """All that comes before the messages, as it is sent."""
-    return json.dumps({key: value for key, value in body.items() if key not in ('messages', 'input', 'tools')})
+    return json.dumps(
+        {key: value for key, value in body.items() if key not in ('messages', 'input', 'contents', 'tools')}
+    )
 
 
 @pytest.mark.parametrize('provider', PROVIDERS)
@@ -61,7 +69,7 @@ async def test_requests_only_grow_at_the_end_and_by_what_a_load_reveals(
     for body, following in zip(bodies, later, strict=False):
         assert json.dumps(said(following)).startswith(json.dumps(said(body))[:-1])
     assert len({json.dumps(body['tools']) for body in later}) == 1
-    assert json.dumps(later[0]['tools']).startswith(json.dumps(first['tools'])[:-1])
+    assert json.dumps(declared(later[0])).startswith(json.dumps(declared(first))[:-1])
     added = set(names_of(later[0])) - set(names_of(first))
     assert added <= {'adder__add'}
     if provider == 'openai-responses' or (provider == 'anthropic' and disclosure == 'on-demand' and kind != 'module'):

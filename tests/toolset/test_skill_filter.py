@@ -92,4 +92,4 @@ async def test_any_number_of_different_selections_can_be_asked_for():
     toolset = SkillsToolset[str](skills=skills, skill_filter=lambda ctx, skill: skill.name == ctx.deps)
     for skill in skills:
         script = await converse(toolset, deps=skill.name)
-        assert [f'<name>{other.name}</name>' in str(script.instructions) for other in skills].count(True) == 1
+        assert [f'<skill name="{other.name}">' in str(script.instructions) for other in skills].count(True) == 1

@@ -47,7 +47,7 @@ class TestConstructor:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.chdir(tmp_path)
-        with pytest.warns(UserWarning, match=r'There is no \./skills'):
+        with pytest.warns(UserWarning, match="There is no directory 'skills' in .*Say where the skills are"):
             toolset = SkillsToolset()
         assert toolset.skills == {}
         assert [problem.code for problem in toolset.problems] == ['directory-missing']

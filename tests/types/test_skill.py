@@ -26,6 +26,7 @@ from pydantic_ai_skills import (
 )
 from pydantic_ai_skills.parsing import SkillHeader
 from pydantic_ai_skills.types.functions import FunctionOptions
+from tests.folders import skill_md, write, write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -87,8 +88,70 @@ class TestSkill:
         ],
     )
     def test_text_that_holds_no_skill_is_refused_with_the_reason(self, text: str, why: str):
+        for validate in (True, False):
+            with pytest.raises(SkillValidationError, match=why):
+                Skill.from_text(text, validate=validate)
+
+    @pytest.mark.parametrize(
+        ('name', 'description', 'code', 'why'),
+        [
+            ('My Skill', 'Does.', 'name-invalid', 'is not a skill name'),
+            ('a' * 65, 'Does.', 'name-too-long', 'at most 64'),
+            ('alpha', 'x' * 1025, 'description-too-long', 'at most 1024'),
+        ],
+    )
+    def test_text_that_breaks_a_hard_rule_is_refused_unless_it_need_not_be_valid(
+        self, name: str, description: str, code: str, why: str
+    ):
+        text = f'---\nname: {name}\ndescription: {description}\n---\n'
         with pytest.raises(SkillValidationError, match=why):
             Skill.from_text(text)
+
+        skill = Skill.from_text(text, validate=False)
+
+        assert [problem.code for problem in skill.problems] == [code]
+
+    def test_other_problems_of_a_text_are_kept_on_the_skill_and_told_by_its_toolset(self):
+        skill = Skill.from_text('---\nname: alpha\ndescription: Does.\nmodel: gpt\n---\n')
+
+        (problem,) = skill.problems
+
+        assert (problem.path, problem.code, problem.line) == ('skill://alpha', 'model-ignored', 4)
+        assert SkillsToolset(skills=[skill]).problems == [problem]
+        assert Skill('beta', 'Does.', '').problems == []
+
+    @pytest.mark.parametrize('inside', ['', 'SKILL.md'])
+    def test_it_is_read_from_its_folder_or_file(self, inside: str, tmp_path: Path):
+        files = {'scripts/run.py': 'print()', 'notes.md': 'Notes.', 'skills/inner/SKILL.md': skill_md('inner')}
+        write_skill(tmp_path / 'alpha', 'Does: it.', files=files)
+
+        skill = Skill.from_path(tmp_path / 'alpha' / inside)
+
+        assert (skill.name, skill.description, skill.content) == ('alpha', 'Does: it.', 'Do it.')
+        assert [script.name for script in skill.scripts] == ['scripts/run.py']
+        assert [problem.code for problem in skill.problems] == ['yaml-repaired']
+        assert SkillsToolset(skills=[skill]).problems == skill.problems
+
+    def test_a_folder_is_read_with_the_options_of_a_directory(self, tmp_path: Path):
+        write_skill(tmp_path / 'alpha')
+
+        assert not Skill.from_path(str(tmp_path / 'alpha'), trusted=False).is_trusted
+
+    @pytest.mark.parametrize(
+        ('files', 'why'),
+        [
+            ({}, 'It has no SKILL.md'),
+            ({'SKILL.md': '---\nname: alpha\n---\n'}, 'There is no description'),
+            (None, 'There is no such directory'),
+        ],
+    )
+    def test_a_folder_without_a_skill_is_refused_with_the_reason(
+        self, files: dict[str, str] | None, why: str, tmp_path: Path
+    ):
+        if files is not None:
+            write(tmp_path / 'alpha', files)
+        with pytest.raises(SkillValidationError, match=why):
+            Skill.from_path(tmp_path / 'alpha')
 
 
 class TestDecorators:
@@ -279,21 +342,16 @@ class TestWrapper:
         def silent() -> str:
             return ''
 
-        def needy(ctx: RunContext[Any]) -> str:
+        def needy(ctx: RunContext[Any], more: str) -> str:
             """Needy."""
-            return ''
-
-        async def waiting() -> str:
-            """Waiting."""
             return ''
 
         with pytest.raises(SkillValidationError, match='Not_Valid'):
             skills.skill(name='Not_Valid')(fine)
         with pytest.raises(SkillValidationError, match='needs a description'):
             skills.skill(silent)
-        for function in (needy, waiting):
-            with pytest.raises(SkillValidationError, match='takes no arguments and is not async'):
-                skills.skill(function)  # pyright: ignore[reportArgumentType, reportCallIssue] - what is refused
+        with pytest.raises(SkillValidationError, match='it takes nothing, or a RunContext'):
+            skills.skill(needy)  # pyright: ignore[reportArgumentType, reportCallIssue] - what is refused
         assert skills.skills == {}
 
 

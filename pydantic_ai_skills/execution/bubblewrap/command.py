@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.execution.limits import ScriptLimits, apply_limits
+from pydantic_ai_skills.execution.limits import ScriptLimits
 from pydantic_ai_skills.execution.process import KILL_GRACE
+from pydantic_ai_skills.execution.watchdog import apply_limits
 
 
 class Handshake:

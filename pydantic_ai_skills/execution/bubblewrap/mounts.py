@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
-WORK_DIR = '/sandbox'
-"""Where the work folder is inside the sandbox. It is the home folder there, too."""
+HOME = '/tmp/home'  # noqa: S108 - the sandbox has a /tmp of its own
+"""The home folder inside the sandbox. Not the work folder: programs fill it with settings and caches."""
 
 SYSTEM_FOLDERS = ('/usr', '/nix/store', '/gnu/store')
 """Folders with programs and libraries that are the same for every user."""
@@ -53,8 +53,8 @@ def program_mounts(program: str) -> list[str]:
 
 def python_mounts(program: str) -> list[str]:
     """The Python of this executor and its installation, where it is outside the system folders."""
-    # Both ends of a link: in a virtual environment, python is a link to the one it was made from.
-    paths = [program, os.path.realpath(program)]
+    # All steps of a link: in a virtual environment, python is a link to the one it was made from.
+    paths = [*_link_steps(program), os.path.realpath(program)]
     if program == sys.executable:
         # That link may lead through more folders than its two ends.
         paths += [os.path.join(prefix, 'bin', 'python') for prefix in (sys.prefix, sys.base_prefix)]
@@ -63,6 +63,14 @@ def python_mounts(program: str) -> list[str]:
         if not is_system(path):
             mounts |= _installed_at(path)
     return [word for mount in mounts.values() for word in mount]
+
+
+def _link_steps(path: str, most: int = 8) -> list[str]:
+    """The path, and where it leads if it is a link, step by step."""
+    steps = [path]
+    while os.path.islink(steps[-1]) and len(steps) <= most:
+        steps.append(os.path.normpath(os.path.join(os.path.dirname(steps[-1]), os.readlink(steps[-1]))))
+    return steps
 
 
 def _installed_at(path: str) -> dict[str, list[str]]:
@@ -74,18 +82,29 @@ def _installed_at(path: str) -> dict[str, list[str]]:
         return {path: ['--ro-bind' if real == path else '--symlink', real, path], **libs}
     if (installation / 'pyvenv.cfg').exists() or any(installation.glob('lib/python3*')):
         way_out = 'Set `python_executable` to a Python with a folder of its own.'
-        return {str(installation): read_only_mount(installation, way_out=way_out)}
+        return {str(installation): shown(installation, way_out=way_out)}
     return {path: ['--ro-bind', real, path]} if os.path.exists(path) else {}
 
 
-def read_only_mount(folder: Path, *, way_out: str) -> list[str]:
-    """Show a folder to the script, unless it holds this user's home or belongs to the system."""
+def shown(folder: Path, *, way_out: str, writable: bool = False) -> list[str]:
+    """Show a folder or a file to the script, unless it holds this user's home or belongs to the system."""
     real = Path(os.path.realpath(folder))
+    if not real.exists():
+        raise SkillScriptExecutionError(f'{folder} cannot be shown to a script: it does not exist.')
     home = Path(os.path.realpath(os.path.expanduser('~')))
     if real == home or real in home.parents or real in map(Path, ('/proc', '/dev', '/sys', '/etc', '/run', '/var')):
         message = f'{folder} cannot be shown to a script: it holds more than that script needs. {way_out}'
         raise SkillScriptExecutionError(message)
-    return ['--ro-bind', str(real), str(folder)]
+    if writable and is_system(str(real)):
+        raise SkillScriptExecutionError(f'{folder} cannot be changed by a script: it belongs to the system. {way_out}')
+    return ['--bind' if writable else '--ro-bind', str(real), str(folder)]
+
+
+def outer_first(mounts: list[str]) -> list[str]:
+    """The same mounts, each before those inside it, which it would hide. At the same place the last one counts."""
+    by_place = {place: (option, source) for option, source, place in zip(*[iter(mounts)] * 3, strict=True)}
+    places = sorted(by_place, key=lambda place: place.count('/'))
+    return [word for place in places for word in (*by_place[place], place)]
 
 
 def hidden_mounts(folder: Path, *, most: int = MAX_FILES) -> list[str]:

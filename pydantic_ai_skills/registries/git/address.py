@@ -51,11 +51,18 @@ def check_protocols(protocols: Collection[str]) -> frozenset[str]:
 
 
 def parse_address(url: str | os.PathLike[str], allowed: Collection[str]) -> GitAddress:
-    """Parse the address of a repository. Error messages do not repeat possible secrets."""
+    """Parse the address of a repository. Error messages do not repeat possible secrets.
+
+    `owner/repository` is one on GitHub, unless there is such a folder or local repositories are allowed.
+    """
     text = os.fspath(url)
     if text.startswith('-'):
         raise SkillValidationError(f'The URL of a repository cannot begin with a hyphen: {text!r}.')
-    address = _from_text(text) if isinstance(url, str) else _from_path(text)
+    if not isinstance(url, str):
+        address = _from_path(text)
+    else:
+        short = None if 'file' in allowed else github_url(text)
+        address = _from_text(text if short is None or _is_folder(text) else short)
     if address.protocol not in allowed:
         raise SkillValidationError(
             f'{address.protocol!r} is not among the allowed protocols {sorted(allowed)}. If you trust it, '
@@ -147,20 +154,46 @@ def check_path(path: str) -> str:
     return '/'.join(steps)
 
 
+_GITHUB = re.compile(r'(?:github\.com/)?(?P<owner>[A-Za-z0-9][A-Za-z0-9-]*)/(?P<name>[\w.-]*[\w-][\w.-]*)', re.ASCII)
 _URL_AND_REF = re.compile(r'(?P<url>(?:[A-Za-z][\w+.-]*://(?:[^/@]*@)?|[^/@:]+@(?=[^/@:]+:))?[^@]+)(?:@(?P<ref>.+))?')
-_BROWSED = re.compile(r'(?P<url>https://[^/]+/.+?)/(?:-/)?tree/(?P<ref>[^/]+)(?:/(?P<path>.+?))?/?')
-"""The address of a folder as a browser shows it."""
+_BROWSED = re.compile(r'(?P<url>https://[^/]+/.+?)/(?:-/)?(?:tree|blob)/(?P<ref>[^/]+)(?:/(?P<path>.+?))?/?')
+"""The address of a folder or file as a browser shows it."""
+
+_FOLDER_IN_IT = re.compile(r'(?P<repository>.*?[^:/])//(?P<path>[^@#]*)(?P<ref>[@#].*)?')
+"""A folder of the repository after two slashes, as in `https://example.com/skills.git//office/pdf@v1`."""
+
+
+def github_url(text: str) -> str | None:
+    """The URL of the repository that `owner/name` means; `None` if the text has another form."""
+    short = _GITHUB.fullmatch(text)
+    return f'https://github.com/{short["owner"]}/{short["name"].removesuffix(".git")}' if short else None
 
 
 def split_address(text: str) -> tuple[str, str | None, str]:
-    """The URL, the ref and the path in `URL`, `URL@ref`, or the address of a folder on a code host."""
+    """The URL, the ref and the path in an address.
+
+    It is `URL`, `URL@ref` or `URL#ref`, each with `//folder` after the URL or without, `owner/repository` for a
+    repository on GitHub in place of the URL, or the address of a folder on a code host.
+    """
     if browsed := _BROWSED.fullmatch(text):
-        return browsed['url'], browsed['ref'], browsed['path'] or ''
-    if text and expand_home(text).is_dir():
+        path = browsed['path'] or ''
+        is_file = f'/{path}'.lower().endswith('/skill.md')
+        return browsed['url'], browsed['ref'], path[:-8].rstrip('/') if is_file else path
+    if text and _is_folder(text):
         return text, None, ''
-    if match := _URL_AND_REF.fullmatch(text):
-        return match['url'], match['ref'], ''
+    path = ''
+    if inner := _FOLDER_IN_IT.fullmatch(text):
+        text, path = f'{inner["repository"]}{inner["ref"] or ""}', inner['path'].strip('/')
+    url, hash_, ref = text.partition('#')
+    if match := _URL_AND_REF.fullmatch(url):
+        url, ref = (url, ref) if hash_ else (match['url'], match['ref'])
+        return url if _is_folder(url) else github_url(url) or url, ref, path
     raise SkillValidationError(f'{text!r} is not the URL of a repository.')
+
+
+def _is_folder(text: str) -> bool:
+    """Whether a text is the path of a folder on this machine."""
+    return os.path.isdir(expand_home(text))
 
 
 def is_local_path(url: str) -> bool:

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic_ai_skills.directory.folder_skill import is_skipped_folder
-from pydantic_ai_skills.directory.standard import DOT_FOLDERS
+from pydantic_ai_skills.directory.scan import may_hold_skills
 from pydantic_ai_skills.exceptions import SkillRegistryError
 from pydantic_ai_skills.registries.manifest import FileSink, is_revision
 
@@ -117,7 +116,7 @@ class Fetch:
                     mode, _, blob = head.split(' ')
                     chosen.append(TreeEntry(name, mode, blob))
         if selection.path and not chosen:
-            raise self._error(f'has no skills in {selection.path!r} at {self.commit[:12]}')
+            raise self._error(f'has no skills in {selection.path!r} at {self.commit[:12]} (found 0 SKILL.md)')
         if count > self.max_files:
             limit = f'at most {self.max_files:,} are fetched; name a path='
             raise self._error(f'has {count:,} files in its skills, {limit}')
@@ -213,7 +212,7 @@ def _is_skill_file(path: str, selection: Selection) -> bool:
     *steps, name = path.removeprefix(f'{selection.path}/' if selection.path else '').split('/')
     if name.lower() != 'skill.md' or (selection.max_depth is not None and len(steps) > selection.max_depth):
         return False
-    return not any(is_skipped_folder(step) and step not in DOT_FOLDERS for step in steps)
+    return all(may_hold_skills(step, hidden=True) for step in steps)
 
 
 def _batches(blobs: list[str], sizes: dict[str, int], batch_bytes: int) -> Iterator[list[str]]:

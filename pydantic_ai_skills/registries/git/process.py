@@ -287,7 +287,7 @@ class Git:
         """Why git failed, and the way out where one is known."""
         hint = next((hint for sign, hint in HINTS.items() if sign in output), '')
         if self.secret is not None and 'could not read Username' in output:
-            hint = ' The token is not set, or was not accepted.'
+            hint = f' {self.secret.about_refusal()}'
         return f'failed: {_reason(output).rstrip(".")}.{hint}'
 
 

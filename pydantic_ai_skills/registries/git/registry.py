@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic_ai_skills.exceptions import SkillValidationError
+from pydantic_ai_skills.execution.base import as_executor
 from pydantic_ai_skills.filesystem.user_dirs import default_cache_dir, expand_home, is_cache_named
 from pydantic_ai_skills.registries.base import LOCK_FILE
 from pydantic_ai_skills.registries.checkout import Checkout
@@ -61,13 +62,14 @@ class GitSkillsRegistry(FetchedRegistry):
         ssh_key_file: str | Path | None = None,
         clone_options: GitCloneOptions | None = None,
         ref: str | None = None,
+        only: str | Collection[str] | None = None,
         trusted: bool = False,
         timeout: float = DEFAULT_TIMEOUT,
         offline: bool = False,
         allowed_protocols: Collection[GitProtocol] = ('https', 'ssh'),
         cache_dir: str | Path | None = None,
         validate: bool = True,
-        max_depth: int | None = 3,
+        max_depth: int | None = None,
         script_executor: SkillScriptExecutor | None = None,
         token_env: str | None = None,
         token_user: str | None = None,
@@ -81,7 +83,7 @@ class GitSkillsRegistry(FetchedRegistry):
         """Remember a repository; it is fetched on first use.
 
         Args:
-            repo_url: Its URL, without user or password.
+            repo_url: Its URL, without user or password, or `owner/repository` for one on GitHub.
             path: The folder in it to look for skills in; it may be a skill itself.
             target_dir: A folder to keep the files in, besides the cache. It has to be new, empty, or written by a
                 registry; files you edit there are left alone.
@@ -89,13 +91,15 @@ class GitSkillsRegistry(FetchedRegistry):
             ssh_key_file: The private key for an `ssh` URL.
             clone_options: More options of the fetch.
             ref: A branch, a tag or a full commit; the default branch when not given.
+            only: The names of the skills to offer, as the repository has them; all of them when not given.
             trusted: Whether you vouch for the repository. Otherwise its scripts run only in a sandbox.
             timeout: Seconds a whole fetch may take.
             offline: Whether to use the cache only.
             allowed_protocols: How a repository may be reached: `'https'`, `'ssh'`, `'http'`, `'file'` for local ones.
             cache_dir: The cache; `PYDANTIC_AI_SKILLS_CACHE_DIR`, or the platform's place for it, when not given.
             validate: Whether to apply the Agent Skills rules beyond a usable name and description.
-            max_depth: How deep below `path` to look for skills; `None` for no limit.
+            max_depth: How deep below `path` to look for skills, in hidden folders such as `skills/.curated` too; 32
+                levels when not given.
             script_executor: What runs the scripts; a `LocalSkillScriptExecutor` when not given.
             token_env: An environment variable that holds the token, read each time it is needed. `GITHUB_TOKEN` is for
                 `github.com` only.
@@ -125,13 +129,14 @@ class GitSkillsRegistry(FetchedRegistry):
         self.url = address.url
         self.ref = _one_ref(ref, options.branch)
         self.path = check_path(path)
+        self.only = None if only is None else (only,) if isinstance(only, str) else tuple(dict.fromkeys(only))
         self.trusted = trusted
         self.locked = locked
         self.lock_file = Path(lock_file)
         self.refresh_interval = refresh_interval
         self.validate = validate
         self.max_depth = max_depth
-        self.script_executor = script_executor
+        self.script_executor = as_executor(script_executor)
         selection = Selection(path=self.path, max_depth=max_depth, sparse_paths=tuple(clone_options.sparse_paths))
         self._source = GitSource(
             git=Git(
@@ -183,7 +188,7 @@ def _secret(
         raise SkillValidationError('Give either token= or token_env=, not both.')
     if variable is not None:
         token = env_token(variable, address)
-    return HostSecret(token, address, user) if token else None
+    return HostSecret(token, address, user, variable) if token else None
 
 
 def _one_ref(ref: str | None, branch: str | None) -> str | None:

@@ -32,15 +32,16 @@ FINGERPRINT_ROUNDS = 50_000
 class HostSecret:
     """A token for one host. It cannot be printed or pickled."""
 
-    __slots__ = ('_address', '_origin', '_source', '_user', '_value')
+    __slots__ = ('_address', '_origin', '_source', '_user', '_value', '_variable')
 
-    def __init__(self, source: TokenSource, address: GitAddress, user: str | None) -> None:
-        """Bind a token to the host of an address."""
+    def __init__(self, source: TokenSource, address: GitAddress, user: str | None, variable: str | None = None) -> None:
+        """Bind a token to the host of an address. `variable` is the environment variable that holds it."""
         self._source = SecretStr(source) if isinstance(source, str) else source
         self._address = address
         self._origin = address.origin
         self._user = user or _USERS.get(address.host, _DEFAULT_USER)
         self._value: str | None = None
+        self._variable = variable
 
     def __repr__(self) -> str:
         return f'HostSecret(for {self._origin})'
@@ -53,7 +54,7 @@ class HostSecret:
 
     def fixed(self) -> HostSecret:
         """The same secret with the value that it has now, for one operation from beginning to end."""
-        return HostSecret(SecretStr(self._read() or ''), self._address, self._user)
+        return HostSecret(SecretStr(self._read() or ''), self._address, self._user, self._variable)
 
     def fingerprint(self) -> str:
         """Identifies the user and the token, and takes too long to compute to guess them from it; empty for none."""
@@ -73,6 +74,12 @@ class HostSecret:
             'http.followRedirects': 'false',
             f'http.{self._origin}/.extraHeader': f'Authorization: Basic {self._encode(value)}',
         }
+
+    def about_refusal(self) -> str:
+        """What a person should know when the server asked for a credential."""
+        if self._variable and not self._read():
+            return f'The environment variable {self._variable}, which holds the token, is not set.'
+        return 'The token is not set, or was not accepted.'
 
     def redact(self, text: str) -> str:
         """Remove the token, in either form, from a text."""

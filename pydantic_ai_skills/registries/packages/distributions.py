@@ -11,12 +11,12 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import metadata
 from importlib.machinery import PathFinder
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai_skills.directory.folder_skill import settled
 from pydantic_ai_skills.filesystem.safe_open import FileStamp, stamp
@@ -306,6 +306,8 @@ def _from_other_finders() -> Iterator[metadata.Distribution]:
 def _identity_of(other: metadata.Distribution) -> tuple[str, str]:
     """The name and version; no name if an interrupted removal left a folder without metadata."""
     try:
-        return other.name or '', other.version or ''
-    except (OSError, KeyError):
+        fields = cast(Mapping[str, str], other.metadata)
+    except OSError:
         return '', ''
+    # Its `name` and `version` warn from Python 3.12 on where there is none.
+    return fields.get('Name', ''), fields.get('Version', '')

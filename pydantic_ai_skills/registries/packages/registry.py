@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_ai_skills.directory.standard import PACKAGE_FOLDERS
 from pydantic_ai_skills.exceptions import SkillValidationError
+from pydantic_ai_skills.execution.base import as_executor
 from pydantic_ai_skills.problems import SkillProblem, problem
 from pydantic_ai_skills.registries.base import FindingRegistry
 from pydantic_ai_skills.types.found_skills import FoundSkills, first_of_each_name
@@ -50,8 +51,8 @@ class SkillPackage:
 class PackageSkillsRegistry(FindingRegistry):
     """Skills that installed Python packages bring: folders with a `SKILL.md`, modules, and skills written in Python.
 
-    Finding and loading them imports nothing. Only named packages are offered; others that have skills are listed in
-    `available` and in the problems.
+    Finding and loading them imports nothing. Only named packages are offered; all that have skills are listed in
+    `available`, and in the problems if none is named.
 
     ```python
     from pydantic_ai_skills import PackageSkillsRegistry, SkillsToolset
@@ -110,7 +111,7 @@ class PackageSkillsRegistry(FindingRegistry):
             trusted=self.trusted,
             import_to_list=import_to_list,
             rules=FunctionRules(read_from=read_from, write_to=write_to),
-            script_executor=script_executor,
+            script_executor=as_executor(script_executor),
             validate=validate,
         )
         self._available: tuple[SkillPackage, ...] = ()
@@ -160,12 +161,34 @@ class PackageSkillsRegistry(FindingRegistry):
             elif key not in installed:
                 known = closest_first('skill package', key, (offer.distribution.name for offer in offers.values()))
                 yield problem('package-missing', key, f'No package {key!r} is installed. {known}')
-        for package in self._available:
-            if not package.offered:
-                names = ', '.join(map(repr, package.skills))
-                message = f'It has skills that are not offered ({names}). To offer them, add it to packages=[...].'
-                label = f'{package.distribution} {package.version}'.strip()
-                yield problem('package-available', label, message)
+        # Whoever has named packages knows of the others, or does not want them.
+        for package in () if self.packages else self._available:
+            names = ', '.join(map(repr, package.skills))
+            message = f'It has skills that are not offered ({names}). To offer them, add it to packages=[...].'
+            label = f'{package.distribution} {package.version}'.strip()
+            yield problem('package-available', label, message)
+
+
+def list_package_skills(packages: Collection[str] | Literal['all'] = 'all', **options: Any) -> dict[str, str]:
+    """The skills of installed packages with their descriptions, without importing anything.
+
+    ```python
+    from pydantic_ai_skills import list_package_skills
+
+    for name, description in list_package_skills(['typer']).items():
+        print(name, '-', description.partition('.')[0])
+        #> typer - Typer best practices and conventions
+    ```
+
+    Args:
+        packages: Names of distributions, or `'all'`.
+        **options: Options of `PackageSkillsRegistry`.
+
+    Returns:
+        The descriptions, by the name of the module for modules, and by the name of the skill for others.
+    """
+    skills = PackageSkillsRegistry(packages=packages, **options).get_skills()
+    return {skill.metadata.get('module', skill.name): skill.description for skill in skills}
 
 
 def _refused(distribution: Distribution) -> SkillProblem:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import anyio.to_thread
 from pydantic_ai.messages import BinaryContent
-from pydantic_ai.tools import RunContext
 
 from pydantic_ai_skills.directory.folder_skill import is_private_file, is_skipped_folder
 from pydantic_ai_skills.directory.settings import MAX_FILES, MAX_SKILL_BYTES
@@ -18,26 +18,24 @@ from pydantic_ai_skills.parsing import decode_body, parse_head
 from pydantic_ai_skills.problems import problem
 from pydantic_ai_skills.types.found_skills import FoundSkills
 from pydantic_ai_skills.types.provenance import SkillProvenance
-from pydantic_ai_skills.types.resource import SkillResource
+from pydantic_ai_skills.types.resource import FileSkillResource
 from pydantic_ai_skills.types.skill import Skill, SkillFiles
 
 from .trees import ZipTree
 
 
-class ZippedFile(SkillResource):
+@dataclass(repr=False)
+class ZippedFile(FileSkillResource):
     """A file of a skill in an archive, read when it is asked for."""
 
-    def __init__(self, name: str, tree: ZipTree, path: str) -> None:
-        super().__init__(name, uri=f'{tree.path}/{path}')
-        self._tree = tree
-        self._path = path
+    tree: ZipTree | None = field(default=None, compare=False)
+    """The archive that `uri` begins with."""
 
-    async def read(self, ctx: RunContext[Any] | None, args: object = None) -> str | BinaryContent:
-        """The file's text as it was written, or an image or PDF."""
-        return await anyio.to_thread.run_sync(self._read)
+    async def _read_file(self, uri: str) -> str | BinaryContent:
+        return await anyio.to_thread.run_sync(self._unpack, uri)
 
-    def _read(self) -> str | BinaryContent:
-        data = self._tree.read(self._path, MAX_RESOURCE_BYTES)
+    def _unpack(self, uri: str) -> str | BinaryContent:
+        data = self.tree and self.tree.read(uri.removeprefix(f'{self.tree.path}/'), MAX_RESOURCE_BYTES)
         if data is None:
             message = f'{self.name!r} cannot be read, or is larger than {MAX_RESOURCE_BYTES:,} bytes.'
             raise SkillResourceLoadError(message)
@@ -71,5 +69,5 @@ def _list_files(tree: ZipTree, folder: str) -> SkillFiles:
             message = f'It has too many files: only the first {MAX_FILES} are offered.'
             files.problems = (problem('too-many-files', f'{tree.path}/{folder}', message),)
             break
-        files.resources.append(ZippedFile(name, tree, f'{folder}/{name}'))
+        files.resources.append(ZippedFile(name, uri=f'{tree.path}/{folder}/{name}', tree=tree))
     return files

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .offered import SkillTools, TypedTools
+from .offered import WAITING, SkillTools, TypedTools
 
-__all__ = ('SkillTools', 'TypedTools')
+__all__ = ('WAITING', 'SkillTools', 'TypedTools')

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal, NotRequired, cast
 
-from pydantic import ConfigDict, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, WithJsonSchema
 from pydantic_ai.tools import RunContext, Tool
 from typing_extensions import TypedDict
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.execution.arguments import STDIN_KEY, is_read_as_flag
+from pydantic_ai_skills.execution.words import STDIN_KEY, is_read_as_flag
 from pydantic_ai_skills.parsing.tool_specs import ToolArgument, ToolSpec, schema_of
 from pydantic_ai_skills.toolset.results import clean
 from pydantic_ai_skills.types.script import SkillScript
 from pydantic_ai_skills.types.skill import Skill
+
+
+def _from_json(value: object) -> object:
+    """An object that was given as JSON text."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return json.loads(value)
+    return value
+
 
 _PYTHON_TYPES: dict[str, Any] = {
     'string': str,
@@ -23,7 +33,7 @@ _PYTHON_TYPES: dict[str, Any] = {
     'number': float,
     'boolean': bool,
     'array': list[Any],
-    'object': dict[str, Any],
+    'object': Annotated[dict[str, Any], BeforeValidator(_from_json)],
 }
 
 
@@ -100,11 +110,17 @@ def _field(argument: ToolArgument, *, trusted: bool) -> Any:
     kind: Any = Literal[argument.enum] if argument.enum else _PYTHON_TYPES[argument.type]
     if argument.items is not None:
         kind = list[Literal[argument.item_enum] if argument.item_enum else _PYTHON_TYPES[argument.items]]
-    schema = WithJsonSchema(_clean(argument.schema()) if trusted else schema_of(argument.type))
+    schema = _clean(argument.schema()) if trusted else schema_of(argument.type)
     if argument.required:
-        return Annotated[kind, schema]
-    # Some models send `null` for what they leave out, although the schema does not allow it.
-    return NotRequired[Annotated[kind | None, schema]]
+        return Annotated[kind, WithJsonSchema(schema)]
+    # In strict mode, models have to send something for what they leave out. Others send `null`, too.
+    return NotRequired[Annotated[kind | None, WithJsonSchema(_or_null(schema) if argument.default is None else schema)]]
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    about = {key: schema[key] for key in ('description',) if key in schema}
+    kind = {key: value for key, value in schema.items() if key not in about}
+    return about | {'anyOf': [*kind.get('anyOf', [kind]), {'type': 'null'}]}
 
 
 def _clean(schema: dict[str, Any]) -> dict[str, Any]:

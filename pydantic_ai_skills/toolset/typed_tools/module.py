@@ -7,15 +7,18 @@ import logging
 import os
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any, cast
+from weakref import finalize
 
 from pydantic_ai.tools import Tool
 
-from pydantic_ai_skills.directory.folder_skill import TOOLS_MODULE
+from pydantic_ai_skills.directory.settings import TOOLS_MODULE
 from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError, SkillToolsError
+from pydantic_ai_skills.filesystem.locks import ThreadLock
 from pydantic_ai_skills.filesystem.safe_open import FileStamp, SkillFolder, stamp
 from pydantic_ai_skills.types.decorators import make_tool, mark_of
 from pydantic_ai_skills.types.skill import Skill
@@ -24,6 +27,11 @@ logger = logging.getLogger('pydantic_ai_skills')
 
 
 _PREFIX = 'pydantic_ai_skills_tools_'
+
+_users: Counter[str] = Counter()
+"""How many toolsets have the tools of each module."""
+
+_counting = ThreadLock()
 
 
 class _Loader(SourceFileLoader):
@@ -53,10 +61,11 @@ def module_stamp(folder: str) -> FileStamp | None:
         return None
 
 
-def import_tools(skill: Skill[Any]) -> list[Tool[Any]]:
+def import_tools(skill: Skill[Any], user: object) -> list[Tool[Any]]:
     """Import the `tools.py` of a skill, which runs its code. It blocks.
 
-    The module is a package with a unique name, so that it can import files beside it (`from .helpers import …`).
+    The module is a package with a unique name, so that it can import files beside it (`from .helpers import …`). Python
+    forgets it when the last `user` of this folder's tools is gone.
 
     Raises:
         SkillToolsError: It cannot be imported. The message has the last line of the traceback, the log all of it.
@@ -75,25 +84,44 @@ def import_tools(skill: Skill[Any]) -> list[Tool[Any]]:
     module.__file__ = path
     module.__package__ = name
     module.__path__ = [skill.path]
-    for imported in [known for known in sys.modules if known == name or known.startswith(f'{name}.')]:
-        del sys.modules[imported]
+    _forget(name)
     sys.modules[name] = module  # where pydantic looks up the types that annotations name
     try:
         # `dont_inherit`: without this file's imports from `__future__`.
         code = compile(source, path, 'exec', dont_inherit=True)
         exec(code, module.__dict__)  # noqa: S102 - the source is trusted
-        return _tools_in(module)
+        tools = _tools_in(module)
     except (Exception, SystemExit) as error:
-        del sys.modules[name]
+        _forget(name)
         logger.error('The tools of skill %r cannot be imported', skill.name, exc_info=error)
         last_line = traceback.format_exception_only(error)[-1].strip()
         raise SkillToolsError(f'The tools of skill {skill.name!r} cannot be imported: {last_line}') from error
+    with _counting:
+        _users[name] += 1
+    finalize(user, _release, name).atexit = False
+    return tools
+
+
+def _release(name: str) -> None:
+    """Forget a module whose last user is gone."""
+    with _counting:
+        _users[name] -= 1
+        if not _users[name]:
+            del _users[name]
+            _forget(name)
+
+
+def _forget(name: str) -> None:
+    """Remove a module, and those that it imported from its folder, from the modules of this process."""
+    for known in [known for known in tuple(sys.modules) if known == name or known.startswith(f'{name}.')]:
+        sys.modules.pop(known, None)
 
 
 def _tools_in(module: ModuleType) -> list[Tool[Any]]:
     tools: list[Tool[Any]] = []
     found: list[object] = []
-    for value in cast(Iterable[object], vars(module).values()):
+    public = (value for name, value in vars(module).items() if not name.startswith('_'))
+    for value in cast(Iterable[object], public):
         if any(value is other for other in found):  # under another name
             continue
         mark = mark_of(value)

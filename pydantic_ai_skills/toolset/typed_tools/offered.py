@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 from pydantic_ai.tools import RunContext, Tool
 from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
 
-from pydantic_ai_skills.directory.folder_skill import TOOLS_MODULE
+from pydantic_ai_skills.directory.settings import TOOLS_MODULE
 from pydantic_ai_skills.exceptions import SkillToolsError
 from pydantic_ai_skills.execution.gate import describe_script
+from pydantic_ai_skills.filesystem.locks import ThreadLock
 from pydantic_ai_skills.filesystem.safe_open import FileStamp
 from pydantic_ai_skills.parsing.skill_names import MAX_TOOL_NAME_LENGTH, tool_name
 from pydantic_ai_skills.problems import SkillProblem, problem
 from pydantic_ai_skills.toolset.library import may_read
 from pydantic_ai_skills.toolset.recording import about_problem
+from pydantic_ai_skills.types.found_skills import same_objects
+from pydantic_ai_skills.types.lookup import program
 from pydantic_ai_skills.types.script import SkillScript
 from pydantic_ai_skills.types.skill import Skill
 
@@ -34,6 +35,13 @@ logger = logging.getLogger('pydantic_ai_skills')
 
 MayImport = Callable[[RunContext[Any], Skill[Any], SkillScript, str | None], Awaitable[bool]]
 """Whether a run may use the code of a skill; the digest is that of code imported before. `SkillActions.may_import`."""
+
+
+WAITING = 'pydantic_ai_skills.waiting'
+"""Marks a tool whose skill is not loaded, in the metadata of its definition."""
+
+PATIENCE = 1_000
+"""How often a run may call a tool whose skill is not loaded."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -52,8 +60,11 @@ class SkillTools:
     declared: frozenset[str] = frozenset()
     """The names of the tools that need no import of `tools.py`."""
 
-    in_python: int = 0
-    """How many tools written in Python the skill had when these were made."""
+    functions: dict[str, str] = field(default_factory=dict[str, str])
+    """The tools that are Python functions: what the skill calls each, by the name the model sees."""
+
+    in_python: tuple[Tool[Any], ...] = ()
+    """The tools written in Python that the skill had when these were made."""
 
     has_module: bool = False
     """Whether `tools.py` was imported, or does not exist."""
@@ -78,7 +89,7 @@ class SkillTools:
         self.problems.append(found)
         logger.warning('%s', found, extra=about_problem(found))
 
-    def add(self, tool: Tool[Any]) -> None:
+    def add(self, tool: Tool[Any], *, is_function: bool = True) -> None:
         """Add a tool under the skill's name, or report why it cannot be offered."""
         place = self.skill.path or self.skill.uri
         own_name = tool.name.replace('-', '_')
@@ -98,6 +109,8 @@ class SkillTools:
         # The model sees it whenever the skill is loaded.
         offered.defer_loading = False
         self.tools[name] = offered
+        if is_function:
+            self.functions[name] = tool.name
 
 
 class TypedTools:
@@ -107,7 +120,19 @@ class TypedTools:
         self._run = run
         self._may_import = may_import
         self._made: dict[str, SkillTools] = {}
-        self._lock = threading.RLock()
+        self._kept_of: Mapping[str, Skill[Any]] | None = None
+        self._lock = ThreadLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy makes the tools of its skills itself.
+        return {**vars(self), '_made': {}, '_kept_of': None}
+
+    def keep_only(self, skills: Mapping[str, Skill[Any]]) -> None:
+        """Forget the tools of skills that are gone or replaced, and with them the modules of `tools.py` files."""
+        if self._kept_of is not skills:
+            with self._lock:
+                self._kept_of = skills
+                self._made = {name: made for name, made in self._made.items() if skills.get(name) is made.skill}
 
     def problems(self, skills: Mapping[str, Skill[Any]]) -> Iterator[SkillProblem]:
         """The problems with the tools made so far for these skills."""
@@ -115,10 +140,15 @@ class TypedTools:
             if skills.get(made.skill.name) is made.skill:
                 yield from made.problems
 
+    def names(self, skill: Skill[Any]) -> list[str]:
+        """The names of the tools made for a skill so far."""
+        made = self.known(skill, whole=False)
+        return list(made.tools) if made else []
+
     def known(self, skill: Skill[Any], *, whole: bool = True) -> SkillTools | None:
         """The tools of a skill if they were made before; with `whole`, only if those of `tools.py` are among them."""
         made = self._made.get(skill.name)
-        if made is None or made.skill is not skill or made.in_python != len(skill.tools):
+        if made is None or made.skill is not skill or not same_objects(made.in_python, skill.tools):
             return None
         return made if made.has_module or not whole else None
 
@@ -133,7 +163,7 @@ class TypedTools:
             if known is not None:
                 return known
             files = skill.files  # listed first: some skills know their tools only then
-            made = SkillTools(skill=skill, in_python=len(skill.tools), has_module=files.tools_module is None)
+            made = SkillTools(skill=skill, in_python=tuple(skill.tools), has_module=files.tools_module is None)
             for tool in skill.tools:
                 made.add(tool)
             if skill.tool_specs:
@@ -152,7 +182,7 @@ class TypedTools:
                 message = f'The tool {spec.name!r} is left out: the skill has no file {spec.script!r}.'
                 made.report(problem('tool-script-missing', skill.path or skill.uri, message))
             else:
-                made.add(declared_tool(spec, skill, script, self._run))
+                made.add(declared_tool(spec, skill, script, self._run), is_function=False)
 
     def make(self, skill: Skill[Any]) -> SkillTools:
         """Make all tools of a skill whose code may be imported. It reads files and imports `tools.py`, so it blocks.
@@ -174,10 +204,12 @@ class TypedTools:
             made = self.declare(skill)
             made.digest = describe_script(skill.files.tools_module, None).digest
             try:
-                for tool in import_tools(skill):
+                for tool in import_tools(skill, made):
                     made.add(tool)
-            except SkillToolsError:
+            except SkillToolsError as error:
                 del self._made[skill.name]
+                failed = problem('import-failed', f'{skill.path}/{TOOLS_MODULE}', str(error))
+                self.declare(skill).problems.append(failed)  # already logged
                 raise
             made.has_module, made.stamp = True, stamp
             return made
@@ -201,17 +233,27 @@ class TypedTools:
         """
         tools: dict[str, ToolsetTool[Any]] = {}
         for skill in skills:
-            if skill.name in loaded:
-                found = await self.offered([skill], ctx)
-            elif skill.tools or skill.tool_specs:
-                made = self.known(skill, whole=False) or await self._made_by(self.declare, skill)
-                every = await made.toolset.get_tools(ctx)
-                found = {name: tool for name, tool in every.items() if name in made.declared}
-            else:
-                continue
+            is_loaded = skill.name in loaded
+            found = await self.offered([skill], ctx) if is_loaded else await self.waiting([skill], ctx)
             for name, tool in found.items():
                 tool_def = replace(tool.tool_def, defer_loading=True, capability_id=skill.name)
                 tools[name] = replace(tool, tool_def=tool_def)
+        return tools
+
+    async def waiting(self, skills: Iterable[Skill[Any]], ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        """The tools of skills that are not loaded, marked as such: those that need no import.
+
+        A model that calls one is told to load the skill, as often as it takes.
+        """
+        tools: dict[str, ToolsetTool[Any]] = {}
+        for skill in skills:
+            if skill.tools or skill.tool_specs:
+                made = self.known(skill, whole=False) or await self._made_by(self.declare, skill)
+                for name, tool in (await made.toolset.get_tools(ctx)).items():
+                    if name in made.declared:
+                        metadata = {**(tool.tool_def.metadata or {}), WAITING: skill.name}
+                        tool_def = replace(tool.tool_def, metadata=metadata)
+                        tools[name] = replace(tool, tool_def=tool_def, max_retries=PATIENCE)
         return tools
 
     async def offered(self, skills: Iterable[Skill[Any]], ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
@@ -261,8 +303,6 @@ def _script_of(spec: ToolSpec, skill: Skill[Any]) -> SkillScript | None:
 
 
 def _file_as_script(name: str, skill: Skill[Any]) -> SkillScript | None:
-    executor = skill.files.executor
-    if skill.path is None or executor is None or all(resource.name != name for resource in skill.resources):
-        return None
-    folder = Path(skill.path)
-    return SkillScript(name, uri=str(folder / name), skill_name=skill.name, skill_dir=folder, executor=executor)
+    files = skill.files
+    is_there = any(file.name == name for file in (*files.resources, *files.unlisted))
+    return program(name, skill, files, any_file=True) if is_there else None

@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,18 @@ from pydantic_ai_skills.exceptions import SandboxUnavailableError, SkillScriptEx
 from pydantic_ai_skills.execution.base import SkillScriptTimeoutError
 from pydantic_ai_skills.execution.bubblewrap import executor as sandbox
 from pydantic_ai_skills.execution.bubblewrap import mounts
+from pydantic_ai_skills.execution.bubblewrap.command import Handshake
 from pydantic_ai_skills.execution.bubblewrap.executor import BubblewrapSkillScriptExecutor
 from pydantic_ai_skills.execution.bubblewrap.mounts import (
     hidden_mounts,
     program_mounts,
     python_mounts,
-    read_only_mount,
+    shown,
     system_mounts,
 )
 from pydantic_ai_skills.execution.limits import MIB, ScriptLimits
 from pydantic_ai_skills.types import SkillScript
-from tests.execution.conftest import MakeScript, needs, write_wheel
+from tests.execution.conftest import MakeScript, if_installed, write_wheel
 
 
 @pytest.fixture(scope='module')
@@ -56,10 +57,10 @@ async def output(executor: BubblewrapSkillScriptExecutor, script: SkillScript, a
     [
         ('a.sh', 'read line; echo "got $1 $line"'),
         ('a.py', 'import sys; print("got", sys.argv[1], sys.stdin.readline().strip())'),
-        pytest.param(
+        *if_installed(
+            'node',
             'a.js',
             'console.log("got " + process.argv[2] + " " + require("fs").readFileSync(0, "utf8").trim())',
-            marks=needs('node'),
         ),
         ('tool', '#!/bin/sh\nread line; echo "got $1 $line"'),
     ],
@@ -80,7 +81,8 @@ async def test_a_script_starts_in_its_work_folder_and_finds_its_skill(
         'pwd; echo $HOME $SKILL_WORK_DIR $USER; cat "$SKILL_DIR/assets/template.txt"; echo out > result.txt',
     )
     result = await executor.run(script)
-    assert result.stdout == '/sandbox\n/sandbox /sandbox sandbox\ntemplate'
+    work = str(result.work_dir)
+    assert result.stdout == f'{work}\n/tmp/home {work} sandbox\ntemplate'
     assert [file.name for file in result.files] == ['result.txt']
     assert await to_thread.run_sync(result.read_file, 'result.txt') == b'out\n'
 
@@ -133,7 +135,7 @@ print(json.dumps(facts))
 
 async def test_what_a_script_sees(executor: BubblewrapSkillScriptExecutor, make_script: MakeScript) -> None:
     script = make_script('a.py', LOOK)
-    places = ['/', '/usr', '/dev', '/etc', '/proc/sys/kernel', str(script.skill_dir), '/sandbox', '/tmp', '/dev/shm']
+    places = ['/', '/usr', '/dev', '/etc', '/proc/sys/kernel', str(script.skill_dir), '.', '/tmp', '/dev/shm']
     facts = json.loads(await output(executor, script, places))
     assert (facts['uid'], facts['name'], facts['host']) == (1000, 'sandbox', 'sandbox')
     assert not {'home', 'var', 'boot', 'mnt', 'opt', 'srv', 'sys', 'run'} & set(facts['top'])
@@ -143,7 +145,7 @@ async def test_what_a_script_sees(executor: BubblewrapSkillScriptExecutor, make_
     assert facts['parent'] == 1
     assert facts['descriptors'] == 4  # three streams and the one that lists them
     written = [place for place, outcome in facts['write'].items() if outcome.startswith('<')]
-    assert written == ['/sandbox', '/tmp', '/dev/shm']
+    assert written == ['.', '/tmp', '/dev/shm']
     assert facts['interfaces'] == ['lo']
     assert facts['vsock'] == 'Address family not supported by protocol'
     assert not {'OPENAI_API_KEY', 'SSH_AUTH_SOCK'} & set(facts['environment'])
@@ -258,6 +260,39 @@ async def test_more_folders_can_be_shown(make_script: MakeScript, tmp_path: Path
     assert 'Read-only file system' in result.stderr
 
 
+async def test_more_folders_can_be_changed(make_script: MakeScript, tmp_path: Path) -> None:
+    for name in ('data', 'data/inner', 'out', 'out/kept'):
+        (tmp_path / name).mkdir()
+    executor = await build(read=str(tmp_path / 'data'), write=[tmp_path / 'data/inner', tmp_path / 'out'])
+    source = f'cd {tmp_path}; touch data/x data/inner/x out/x out/kept/x; ls data data/inner out'
+    result = await executor.run(make_script('a.sh', source))
+    assert result.stdout.split() == ['data:', 'inner', 'data/inner:', 'x', 'out:', 'kept', 'x']
+    assert result.stderr.count('Read-only file system') == 1
+    assert (tmp_path / 'out/kept/x').exists()
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ({'read': ['/no/such/place']}, '/no/such/place cannot be shown to a script: it does not exist'),
+        ({'write': ['/usr/share']}, '/usr/share cannot be changed by a script: it belongs to the system'),
+        ({'write': ['~']}, 'it holds more than that script needs'),
+    ],
+)
+async def test_what_cannot_be_added_is_told(make_script: MakeScript, options: Any, message: str) -> None:
+    executor = await build(**options)
+    with pytest.raises(SkillScriptExecutionError, match=message):
+        await executor.run(make_script('a.sh', 'echo ran'))
+
+
+async def test_links_that_lead_out_of_the_work_folder_are_removed(make_script: MakeScript, tmp_path: Path) -> None:
+    executor = await build()
+    (tmp_path / 'work').mkdir()
+    source = f'echo > file; ln -s file in; ln -s {tmp_path}/skill out; ln -s . here; mkdir d; ln -s ../../x d/up'
+    await executor.run(make_script('a.sh', source).in_work_dir(tmp_path / 'work'))
+    assert sorted(path.name for path in (tmp_path / 'work').rglob('*')) == ['d', 'file', 'here', 'in']
+
+
 async def test_a_failing_script_and_a_signal_are_told_apart_from_a_broken_sandbox(
     executor: BubblewrapSkillScriptExecutor, make_script: MakeScript, skill_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,9 +320,12 @@ async def test_time_up_and_cancelling_end_everything(
 
 
 async def test_a_sandbox_that_breaks_later_runs_nothing(
-    make_script: MakeScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_script: MakeScript,
+    tmp_path: Path,
+    private_dirs: Callable[[], list[Path]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    executor = await build(timeout=0.5, work_root=tmp_path / 'runs')
+    executor = await build(timeout=0.5)
     script = make_script('a.sh', f'touch {tmp_path}/ran')
     monkeypatch.setattr(executor, '_bwrap', '/bin/false')
     with pytest.raises(SkillScriptExecutionError, match="'a.sh' could not be started in its sandbox"):
@@ -302,7 +340,7 @@ async def test_a_sandbox_that_breaks_later_runs_nothing(
     with pytest.raises(SkillScriptTimeoutError):
         await executor.run(script)
     assert not (tmp_path / 'ran').exists()
-    assert list((tmp_path / 'runs').iterdir()) == []
+    assert private_dirs() == []
 
 
 def stub(tmp_path: Path, source: str) -> str:
@@ -350,7 +388,7 @@ def test_what_is_missing_is_named_with_the_way_to_install_it(tmp_path: Path, mon
     path = tmp_path / 'broken'
     path.write_text('\x7fELF')
     path.chmod(0o755)
-    with pytest.raises(SandboxUnavailableError, match='cannot .*Exec format error'):
+    with pytest.raises(SandboxUnavailableError, match='cannot .*(Exec format error|not found)'):
         BubblewrapSkillScriptExecutor(bwrap=str(path))
     monkeypatch.setattr(sys, 'platform', 'darwin')
     with pytest.raises(SandboxUnavailableError, match='on Linux only; this is .*Use WorkspaceSkillScriptExecutor'):
@@ -379,12 +417,16 @@ async def test_limits_hold_inside(make_script: MakeScript) -> None:
     )
 
 
-async def test_dependencies_cannot_be_downloaded_without_a_network(
-    executor: BubblewrapSkillScriptExecutor, make_script: MakeScript
+@pytest.mark.parametrize('first', ['', '#!/usr/bin/env -S uv run --script\n'])
+@pytest.mark.parametrize(
+    ('package', 'told'), [('rich', 'rich\n'), ('absent_module', "No module named 'absent_module'")]
+)
+async def test_without_a_network_declared_packages_are_those_that_are_installed(
+    executor: BubblewrapSkillScriptExecutor, make_script: MakeScript, first: str, package: str, told: str
 ) -> None:
-    script = make_script('a.py', '# /// script\n# dependencies = ["rich"]\n# ///\n')
-    with pytest.raises(SkillScriptExecutionError, match='the sandbox has no network. The developer can allow it with'):
-        await executor.run(script)
+    declared = f'{first}# /// script\n# dependencies = ["{package}"]\n# ///\n'
+    result = await executor.run(make_script('a.py', f'{declared}import {package}\nprint({package}.__name__)\n'))
+    assert told in f'{result.stdout}{result.stderr}'
 
 
 @pytest.mark.parametrize('python', [None, sys.executable])
@@ -403,7 +445,10 @@ async def test_programs_beside_an_interpreter_are_found(
 ) -> None:
     script = make_script('a.py', 'import shutil; print(shutil.which("python3"))')
     assert await output(executor, script) == f'{Path(sys.executable).with_name("python3")}\n'
-    assert await output(executor, make_script('a.sh', 'echo $PATH')) == f'{sandbox.SEARCH_PATH}\n'
+    assert (
+        await output(executor, make_script('a.sh', 'command -v python3')) == f'{Path(sys.executable).parent}/python3\n'
+    )
+    assert await output(executor, make_script('a.pl', '#!/usr/bin/perl\nprint $ENV{PATH}')) == sandbox.SEARCH_PATH
 
 
 @pytest.mark.parametrize('folder', ['/', '/etc', '/proc', '~', '~/..'])
@@ -498,7 +543,7 @@ def test_systems_whose_top_folders_are_real_are_mounted_as_such(monkeypatch: pyt
     monkeypatch.setattr(mounts, '_TOP_FOLDERS', ('/usr/bin', '/no/such'))
     assert system_mounts()[3:6] == ['--ro-bind', '/usr/bin', '/usr/bin']
     assert '/no/such' not in system_mounts()
-    assert read_only_mount(Path('/usr/share'), way_out='') == ['--ro-bind', '/usr/share', '/usr/share']
+    assert shown(Path('/usr/share'), way_out='') == ['--ro-bind', '/usr/share', '/usr/share']
 
 
 def test_a_setting_that_leads_into_the_system_is_a_link_to_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -512,7 +557,7 @@ def test_as_root_the_tool_that_closes_the_devices_is_needed(monkeypatch: pytest.
     bwrap = sandbox.shutil.which('bwrap')
     monkeypatch.setattr(os, 'geteuid', Mock(return_value=0))
     monkeypatch.setattr(sandbox.shutil, 'which', {'bwrap': bwrap}.get)
-    with pytest.raises(SandboxUnavailableError, match='also needs `unshare` and `mount`'):
+    with pytest.raises(SandboxUnavailableError, match='also needs `unshare`, `nsenter` and `mount`'):
         BubblewrapSkillScriptExecutor()
 
 
@@ -523,3 +568,11 @@ async def test_a_sandbox_without_descriptors_is_told(
     monkeypatch.setattr(os, 'memfd_create', Mock(side_effect=OSError(24, 'Too many open files')))
     with pytest.raises(SkillScriptExecutionError, match='could not be started in its sandbox: Too many open files'):
         await executor.run(script)
+
+
+def test_until_a_sandbox_is_set_up_its_folders_are_those_of_the_host_and_do_not_count():
+    handshake = Handshake('a', ScriptLimits(), {}, setup_timeout=1)
+    assert list(handshake.in_memory()) == []
+    handshake.sandbox = os.getpid()
+    assert list(handshake.in_memory()) == []
+    handshake.close()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pydantic_ai_skills import SkillValidationError
+from pydantic_ai_skills import GitSkillsRegistry, SkillValidationError
 from pydantic_ai_skills.registries.git.address import check_path, check_protocols, check_ref, parse_address
 from pydantic_ai_skills.registries.manifest import is_revision
 
@@ -73,6 +73,17 @@ def test_what_is_no_url_of_a_repository(url: str, reason: str):
 def test_only_allowed_protocols_are_used(url: str):
     with pytest.raises(SkillValidationError, match="is not among the allowed protocols .'https'.. If you trust"):
         parse_address(url, ('https',))
+
+
+def test_owner_and_name_are_a_repository_on_github(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert parse_address('acme/skills', ('https',)).url == 'https://github.com/acme/skills'
+    assert parse_address('acme/skills', ('https',)).origin == 'https://github.com'
+    assert parse_address('acme/skills', ALL).url == f'file://{tmp_path}/acme/skills'
+    assert GitSkillsRegistry('acme/skills').url == 'https://github.com/acme/skills'
+    (tmp_path / 'acme/skills').mkdir(parents=True)
+    with pytest.raises(SkillValidationError, match="'file' is not among the allowed protocols"):
+        parse_address('acme/skills', ('https',))
 
 
 def test_only_known_protocols_can_be_allowed():

@@ -28,6 +28,7 @@ from pydantic_ai_skills.registries.git.process import Deadline, Git
 from pydantic_ai_skills.registries.manifest import FileSink
 from pydantic_ai_skills.types import SkillProvenance
 from tests.conversations import ScriptedModel, write_skill
+from tests.folders import write
 from tests.registries.repositories import GitServer, Registries, Repository
 
 
@@ -112,12 +113,62 @@ class TestFetching:
         repository.skill('deep/er/and/deeper')
         write_skill(repository.path / 'node_modules', 'vendored')
         repository.commit()
-        names(registry())
+        names(registry(max_depth=3))
         files = {path.name for path in cache.rglob('*') if path.is_file()}
         assert {'SKILL.md', 'forms.md', 'fill.py'} <= files
         assert 'README.md' not in files
         assert not list(cache.rglob('deeper')) + list(cache.rglob('vendored'))
         assert not list(cache.rglob('*.pack'))
+
+    def test_skills_are_found_in_every_folder_of_a_repository(
+        self, registry: Registries, repository: Repository, cache: Path
+    ):
+        layouts = {
+            'plugins/office/skills': 'docx',
+            'skills/.curated': 'linear',
+            '.claude/skills': 'review',
+            '.agents/skills': 'release',
+            '.github/skills': 'triage',
+            'packages/a/b/c/d/skills': 'deep',
+        }
+        for folder, name in layouts.items():
+            write_skill(repository.path / folder, name)
+        for folder in ('.cache', '.venv/lib', 'node_modules/x', 'packages/.tox'):
+            write_skill(repository.path / folder, 'hidden')
+        repository.commit()
+        assert names(registry()) == sorted(('pdf', *layouts.values()))
+        assert not list(cache.rglob('hidden'))
+
+    def test_a_repository_may_be_a_skill(self, registry: Registries, repository: Repository):
+        write_skill(repository.path.parent, repository.path.name, files={'scripts/x.py': 'print(1)'})
+        repository.commit()
+        assert names(registry()) == [repository.path.name, 'pdf']
+
+    def test_only_the_chosen_skills_are_offered_and_locked(
+        self, registry: Registries, repository: Repository, tmp_path: Path
+    ):
+        for name in ('docx', 'xlsx'):
+            repository.skill(name, files={'a.md': 'x'})
+        (repository.path / 'skills/docx/link').symlink_to('a.md')
+        write(repository.path, {'skills/broken/SKILL.md': 'Nothing.'})
+        repository.commit()
+        chosen = registry(only=['xlsx', 'pdf', 'pdf'])
+        assert (names(chosen), chosen.problems) == (['pdf', 'xlsx'], [])
+        chosen.lock(tmp_path / 'skills.lock')
+        assert '"skills/docx"' not in (tmp_path / 'skills.lock').read_text()
+        locked = registry(only=['xlsx', 'pdf'], locked=True, lock_file=tmp_path / 'skills.lock')
+        assert (names(locked), locked.problems) == (['pdf', 'xlsx'], [])
+        assert names(registry(only='pdf', locked=True, lock_file=tmp_path / 'skills.lock')) == ['pdf']
+
+    def test_a_chosen_skill_that_is_not_there_is_a_problem(self, registry: Registries, repository: Repository):
+        write(repository.path, {'skills/broken/SKILL.md': 'Nothing.'})
+        repository.commit()
+        chosen = registry(only=['pdf', 'broken'])
+        assert names(chosen) == ['pdf']
+        missing, broken = sorted(chosen.problems, key=lambda problem: problem.code, reverse=True)
+        assert (missing.code, broken.code) == ('skill-missing', 'no-frontmatter')
+        assert missing.message.startswith("No skill 'broken' in ")
+        assert missing.message.endswith('It has: pdf.')
 
     def test_sparse_paths_bring_everything_below_them(self, registry: Registries, repository: Repository, cache: Path):
         (repository.path / 'shared').mkdir()
@@ -128,7 +179,7 @@ class TestFetching:
         assert len(list(cache.rglob('notes.txt'))) == 1
 
     def test_a_folder_that_is_not_there_is_a_failure(self, registry: Registries):
-        with pytest.raises(SkillRegistryError, match=r"has no skills in 'nowhere' at \w{12}\.$"):
+        with pytest.raises(SkillRegistryError, match=r"has no skills in 'nowhere' at \w{12} \(found 0 SKILL.md\)\.$"):
             registry(path='nowhere').get_skills()
 
     def test_a_repository_without_skills_has_none(self, tmp_path: Path, cache: Path):
@@ -557,7 +608,9 @@ class TestCredentials:
     ):
         server.password = 'x-access-token:secret'
         fetched = registry(token_env='ACME_TOKEN')
-        with pytest.raises(SkillRegistryError, match='The token is not set, or was not accepted'):
+        with pytest.raises(
+            SkillRegistryError, match='The environment variable ACME_TOKEN, which holds the token, is not set'
+        ):
             fetched.get_skills()
         monkeypatch.setenv('ACME_TOKEN', 'secret')
         fetched.refresh()

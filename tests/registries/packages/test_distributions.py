@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable
 from importlib import metadata
-from importlib.metadata import DistributionFinder, PathDistribution
+from importlib.metadata import DistributionFinder, PackageMetadata, PathDistribution
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ def test_of_two_distributions_with_one_name_none_is_offered(tmp_path: Path, plac
     assert [(found.code, 'Acme-1' in found.message) for found in registry.problems] == [('package-ambiguous', True)]
     named = PackageSkillsRegistry(packages=['acme'], path=registry.path)
     assert named.get_skills() == []
-    assert [found.code for found in named.problems] == ['package-ambiguous', 'package-available']
+    assert [found.code for found in named.problems] == ['package-ambiguous']
 
 
 def test_two_distributions_without_skills_are_no_problem(tmp_path: Path):
@@ -421,13 +421,13 @@ def test_distributions_that_another_finder_knows_are_found(place: Site, monkeypa
 
 
 class StrictDistribution(PathDistribution):
-    """Metadata of the `importlib_metadata` on PyPI, which raises where that of the standard library has `None`."""
+    """Metadata of the `importlib_metadata` on PyPI, which raises where that of the standard library has none."""
 
     @property
-    def name(self) -> str:
+    def metadata(self) -> PackageMetadata:
         if self.read_text('METADATA') is None:
             raise FileNotFoundError('METADATA')
-        return super().name
+        return super().metadata
 
 
 @pytest.mark.parametrize('kind', [PathDistribution, StrictDistribution])

@@ -96,7 +96,7 @@ def test_all_are_found_with_their_own_descriptions_and_texts(found: dict[str, An
         in found['texts']['pyskills-skill']
     )
     assert found['scripts']['pyskills-skill'] == ['skill_test_func', 'async_skill_test_func']
-    assert found['problems'] == ['package-available']
+    assert found['problems'] == ['name-reserved']  # the one about migrating from another SDK
 
 
 def test_none_of_them_is_imported(found: dict[str, Any]):

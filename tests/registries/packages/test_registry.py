@@ -86,9 +86,7 @@ def test_a_named_package_that_is_missing_or_has_no_skills_is_a_problem(place: Si
     place.install('acme-tools', skill('acme-tools'))
     place.install('plain', {'plain/__init__.py': ''})
     registry = PackageSkillsRegistry(packages=['acme-tool', 'plain'], path=[place.path])
-    assert [
-        (found.code, found.message) for found in registry.problems if found.code != 'package-available'
-    ] == snapshot(
+    assert [(found.code, found.message) for found in registry.problems] == snapshot(
         [
             (
                 'package-missing',
@@ -183,13 +181,11 @@ async def test_a_model_loads_a_module_and_calls_its_functions(importable: Site, 
     await Agent(model.model, toolsets=[SkillsToolset(registries=[registry])]).run('Go')
     assert model.instructions[0] == snapshot("""\
 <context id="toolset:skills:catalog">
-Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+When a task fits one of these skills, call `load_skill` first and follow its instructions.
 
 <available_skills>
-<skill><name>acme-stats</name><description>Statistics for small tables. Use for means and reports.</description></skill>
+<skill name="acme-stats">Statistics for small tables. Use for means and reports.</skill>
 </available_skills>
-
-When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives. Read a resource with `read_skill_resource` when the instructions refer to it. Run a script with `run_skill_script`.
 </context>
 A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
 """)
@@ -199,13 +195,13 @@ A later <context> element with the same id replaces the earlier one and stays in
                 'load_skill',
                 'success',
                 '''\
-<skill>
-<name>acme-stats</name>
-<description>Statistics for small tables. Use for means and reports.</description>
-<uri>skill://acme-stats</uri>
+<skill name="acme-stats">
+<resources>
+<resource name="api">One symbol in full, with args {"symbol": "name"}; a method is `Class.method`. {"additionalProperties":false,"properties":{"symbol":{"default":"","type":"string"}},"type":"object"}</resource>
+</resources>
 <scripts>
-<script><name>mean</name><description>The mean of some numbers.</description><parameters>{"additionalProperties":false,"properties":{"values":{"items":{"type":"number"},"type":"array","description":"the numbers"},"digits":{"default":2,"type":"integer","description":"how many digits to keep"}},"required":["values"],"type":"object"}</parameters></script>
-<script><name>save</name><description>Save a report.</description><parameters>{"additionalProperties":false,"properties":{"target":{"description":"Where to.","format":"path","type":"string"},"text":{"description":"The report.","type":"string"}},"required":["target","text"],"type":"object"}</parameters></script>
+<script name="mean">The mean of some numbers. {"additionalProperties":false,"properties":{"values":{"items":{"type":"number"},"type":"array","description":"the numbers"},"digits":{"default":2,"type":"integer","description":"how many digits to keep"}},"required":["values"],"type":"object"}</script>
+<script name="save">Save a report. {"additionalProperties":false,"properties":{"target":{"description":"Where to.","format":"path","type":"string"},"text":{"description":"The report.","type":"string"}},"required":["target","text"],"type":"object"}</script>
 </scripts>
 <skill_instructions>
 Statistics for small tables. Use for means and reports.

@@ -18,7 +18,8 @@ from pydantic_ai.durable_exec.dbos import DBOSDurability
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from pydantic_ai_skills import LocalSkillScriptExecutor, SkillEvent, SkillsCapability, SkillsToolset
+from pydantic_ai_skills import SkillEvent, SkillsCapability, SkillsToolset
+from tests.toolset.durable.sqlite import teach_fractions_of_seconds
 
 FOLDER, KIND, MODE = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 
@@ -26,7 +27,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ('load_skill', {'skill_name': 'alpha'}),
     ('run_skill_script', {'skill_name': 'alpha', 'script_name': 'first'}),
     ('run_skill_script', {'skill_name': 'alpha', 'script_name': 'second'}),
-    ('read_skill_resource', {'skill_name': 'alpha', 'resource_name': 'written-1/report.txt'}),
+    ('read_skill_resource', {'skill_name': 'alpha', 'resource_name': 'report.txt'}),
 ]
 
 
@@ -41,8 +42,7 @@ def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     return ModelResponse(parts=[TextPart(json.dumps([part.model_response_str() for part in returns[1:]]))])
 
 
-executor = LocalSkillScriptExecutor(work_root=FOLDER / 'work')
-capability = SkillsCapability(directories=[FOLDER / 'skills'], script_executor=executor)
+capability = SkillsCapability(directories=[FOLDER / 'skills'], work_dir=FOLDER / 'work')
 toolset: SkillsToolset[Any] = capability.toolset
 
 
@@ -67,6 +67,7 @@ async def assist(prompt: str) -> str:
 
 async def main() -> None:
     await toolset.load()
+    teach_fractions_of_seconds()
     DBOS(
         config={
             'name': 'assistant',

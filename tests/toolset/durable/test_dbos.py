@@ -70,7 +70,7 @@ def test_a_workflow_killed_between_two_scripts_goes_on_without_running_the_first
             """\
 <script_stdout>first ran
 </script_stdout>
-It wrote files, which can be read with read_skill_resource: 'written-1/report.txt'\
+It wrote files, which can be read with read_skill_resource: 'report.txt'\
 """,
             'second ran\n',
             'all is well',

@@ -42,25 +42,19 @@ async def test_tools_of_a_manifest(tmp_path: Path):
     assert await with_tools(tmp_path, 'manifest') == snapshot(
         [
             """\
-Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+When a task fits one of these skills, call `load_skill` first and follow its instructions.
 
 <available_skills>
-<skill><name>adder</name><description>Adds.</description></skill>
-</available_skills>
-
-When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives. Read a resource with `read_skill_resource` when the instructions refer to it. Run a script with `run_skill_script`.\
+<skill name="adder">Adds.</skill>
+</available_skills>\
 """,
             'user-prompt  : Go.',
             'instruction-baseline  : ',
             "tool-call load_skill : {'skill_name': 'adder'}",
             """\
-tool-return load_skill success: <skill>
-<name>adder</name>
-<description>Adds.</description>
-<uri>skill://adder</uri>
-<location>SKILLS/adder</location>
+tool-return load_skill success: <skill name="adder" location="SKILLS/adder">
 <scripts>
-<script><name>scripts/add.py</name></script>
+scripts/: add.py
 </scripts>
 <skill_instructions>
 Call `add`.
@@ -86,23 +80,17 @@ async def test_tools_of_a_module(tmp_path: Path):
     assert await with_tools(tmp_path, 'module') == snapshot(
         [
             """\
-Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+When a task fits one of these skills, call `load_skill` first and follow its instructions.
 
 <available_skills>
-<skill><name>adder</name><description>Adds.</description></skill>
-</available_skills>
-
-When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives.\
+<skill name="adder">Adds.</skill>
+</available_skills>\
 """,
             'user-prompt  : Go.',
             'instruction-baseline  : ',
             "tool-call load_skill : {'skill_name': 'adder'}",
             """\
-tool-return load_skill success: <skill>
-<name>adder</name>
-<description>Adds.</description>
-<uri>skill://adder</uri>
-<location>SKILLS/adder</location>
+tool-return load_skill success: <skill name="adder" location="SKILLS/adder">
 <skill_instructions>
 Call `add`.
 </skill_instructions>
@@ -124,22 +112,17 @@ async def test_tools_in_python(tmp_path: Path):
     assert await with_tools(tmp_path, 'python') == snapshot(
         [
             """\
-Skills are packages of instructions, resources and scripts for particular tasks. These are available:
+When a task fits one of these skills, call `load_skill` first and follow its instructions.
 
 <available_skills>
-<skill><name>adder</name><description>Adds.</description></skill>
-</available_skills>
-
-When a task fits the description of a skill, call `load_skill` with its name before anything else and follow the instructions it gives.\
+<skill name="adder">Adds.</skill>
+</available_skills>\
 """,
             'user-prompt  : Go.',
             'instruction-baseline  : ',
             "tool-call load_skill : {'skill_name': 'adder'}",
             """\
-tool-return load_skill success: <skill>
-<name>adder</name>
-<description>Adds.</description>
-<uri>skill://adder</uri>
+tool-return load_skill success: <skill name="adder">
 <skill_instructions>
 Call `add`.
 </skill_instructions>
@@ -170,13 +153,9 @@ The following capabilities are deferred and can be loaded using the `load_capabi
             "tool-return load_capability success: {'message': \"Capability 'adder' loaded. Its instructions, if any, follow.\"}",
             'tool-availability-delta  : ',
             """\
-instruction-delta  : <skill>
-<name>adder</name>
-<description>Adds.</description>
-<uri>skill://adder</uri>
-<location>SKILLS/adder</location>
+instruction-delta  : <skill name="adder" location="SKILLS/adder">
 <scripts>
-<script><name>scripts/add.py</name></script>
+scripts/: add.py
 </scripts>
 </skill>
 
@@ -209,11 +188,7 @@ The following capabilities are deferred and can be loaded using the `load_capabi
             "tool-return load_capability success: {'message': \"Capability 'adder' loaded. Its instructions, if any, follow.\"}",
             'tool-availability-delta  : ',
             """\
-instruction-delta  : <skill>
-<name>adder</name>
-<description>Adds.</description>
-<uri>skill://adder</uri>
-<location>SKILLS/adder</location>
+instruction-delta  : <skill name="adder" location="SKILLS/adder">
 </skill>
 
 Call `add`.\
@@ -242,10 +217,7 @@ The following capabilities are deferred and can be loaded using the `load_capabi
             "tool-return load_capability success: {'message': \"Capability 'adder' loaded. Its instructions, if any, follow.\"}",
             'tool-availability-delta  : ',
             """\
-instruction-delta  : <skill>
-<name>adder</name>
-<description>Adds.</description>
-<uri>skill://adder</uri>
+instruction-delta  : <skill name="adder">
 </skill>
 
 Call `add`.\

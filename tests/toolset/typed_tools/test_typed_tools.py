@@ -23,9 +23,16 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
 
-from pydantic_ai_skills import CallableSkillScriptExecutor, Skill, SkillScript, SkillsDirectory, SkillsToolset
+from pydantic_ai_skills import (
+    CallableSkillScriptExecutor,
+    Skill,
+    SkillsCapability,
+    SkillScript,
+    SkillsDirectory,
+    SkillsToolset,
+)
 from tests.conversations import Call, ScriptedModel, converse
-from tests.folders import CONTEXT, write
+from tests.folders import CONTEXT, skill_md, write
 from tests.toolset.test_approvals import Remote
 
 pytestmark = pytest.mark.anyio
@@ -127,23 +134,75 @@ async def test_what_another_toolset_loaded_can_be_loaded_here_too(tmp_path: Path
     history = (await converse(toolset_of(tmp_path, 'python'), LOAD)).saved
     skills, _ = adder(tmp_path, 'python')
     script = await converse(SkillsToolset(skills=skills, id='second'), LOAD, CALLS[0], history=history)
-    assert ['adder__add' in tools for tools in script.tools] == [False, True, True]
     first, second, result = script.results
     assert first == second
     assert result == ('adder__add', 'success', '5\n')
 
 
-async def test_a_tool_that_was_not_loaded_cannot_be_called(tmp_path: Path):
-    script = await converse(toolset_of(tmp_path, 'python'), CALLS[0])
-    assert script.results == snapshot(
-        [
-            (
-                'adder__add',
-                'retried',
-                "Unknown tool name: 'adder__add'. Available tools: 'list_skills', 'load_skill'",
-            )
-        ]
+async def test_a_toolset_keeps_tools_deferred_until_their_skill_is_loaded(tmp_path: Path):
+    script = await converse(toolset_of(tmp_path, 'python'), *[CALLS[0]] * 4, LOAD, CALLS[0])
+    assert ['adder__add' in tools for tools in script.tools] == [False] * 5 + [True] * 2
+    assert script.results[3][1:] == snapshot(
+        (
+            'retried',
+            "Tool 'adder__add' is not available yet: search for it first, then call it again once you've seen its schema.",
+        )
     )
+    assert script.results[-1] == ('adder__add', 'success', '5\n')
+
+
+@pytest.mark.parametrize('kind', ['manifest', 'python'])
+@pytest.mark.parametrize('disclosure', ['tools', 'on-demand'])
+async def test_a_capability_answers_a_call_before_the_load_as_often_as_it_takes(
+    tmp_path: Path, kind: Kind, disclosure: Any
+):
+    skills, directories = adder(tmp_path, kind)
+    capability = SkillsCapability(skills=skills, directories=directories, disclosure=disclosure)
+    load: Call = LOAD if disclosure == 'tools' else ('load_capability', {'id': 'adder'})
+    script = await converse(capability, *[CALLS[0]] * 4, load, CALLS[0])
+    assert ['adder__add' in tools for tools in script.tools] == [False] * 5 + [True] * 2
+    assert 'search_tools' not in str(script.tools)
+    assert load[0] in script.results[3][2]
+    if disclosure == 'tools':
+        assert script.results[3][1:] == snapshot(
+            ('failed', "The skill 'adder' is not loaded. Call `load_skill` with skill_name 'adder' first.")
+        )
+    assert script.results[-1] == ('adder__add', 'success', '5\n')
+
+
+async def test_a_search_finds_a_tool_that_still_waits_for_its_skill(tmp_path: Path):
+    search: Call = ('search_tools', {'queries': ['add']})
+    script = await converse(toolset_of(tmp_path, 'python'), search, CALLS[0])
+    assert script.results[-1] == snapshot(
+        ('adder__add', 'failed', "The skill 'adder' is not loaded. Call `load_skill` with skill_name 'adder' first.")
+    )
+
+
+async def test_a_toolset_that_is_deferred_as_a_whole_reveals_the_tools_of_a_loaded_skill(tmp_path: Path):
+    skills, _ = adder(tmp_path, 'python')
+    toolset = SkillsToolset(skills=skills)
+    script = await converse(toolset.defer_loading(), ('search_tools', {'queries': ['skill']}), LOAD, CALLS[0])
+    assert script.tools[0] == []
+    assert '`' not in (script.instructions[0] or '')
+    assert '`load_skill`' in str(script.messages)
+    assert script.results[-1] == ('adder__add', 'success', '5\n')
+
+
+async def test_instructions_do_not_name_a_tool_that_was_filtered_out(tmp_path: Path):
+    skills, _ = adder(tmp_path, 'python')
+    toolset = SkillsToolset(skills=skills)
+    script = await converse(toolset.filtered(lambda ctx, tool: tool.name != 'load_skill'))
+    assert script.tools[0] == ['list_skills']
+    assert script.instructions[0] == snapshot("""\
+<context id="toolset:skills:catalog">
+These skills are available.
+
+<available_skills>
+<skill name="adder">Adds.</skill>
+</available_skills>
+</context>
+A later <context> element with the same id replaces the earlier one and stays in effect until replaced again.\
+""")
 
 
 async def test_all_kinds_mix_in_one_skill_and_each_name_is_used_once(tmp_path: Path):
@@ -157,6 +216,9 @@ async def test_all_kinds_mix_in_one_skill_and_each_name_is_used_once(tmp_path: P
     assert [(problem.code, problem.message) for problem in toolset.problems] == snapshot(
         [('tool-name-clash', "The tool 'add' is left out: another tool is called 'adder__add' already.")]
     )
+    # Another conversation can know of those only that need no import.
+    other = await converse(toolset, ('search_tools', {'queries': ['adder']}))
+    assert ('adder__add' in str(other.results), 'adder__subtract' in str(other.results)) == (True, False)
 
 
 async def test_tools_added_while_the_toolset_is_in_use_are_there_at_once():
@@ -221,10 +283,11 @@ async def test_the_items_of_every_array_are_told_since_providers_refuse_a_schema
     write(tmp_path / 'adder', {'SKILL.md': head, 'echo.py': ECHO})
     registry = Remote(SkillsDirectory(tmp_path), trusted=trusted)
     script = await converse(SkillsToolset(registries=[registry], script_policy='allow'), LOAD)
-    names: dict[str, Any] = {'type': 'string'} if trusted else {}
-    rows: dict[str, Any] = {'type': 'array', 'items': {}} if trusted else {}
+    simple = {'anyOf': [{'type': 'string'}, {'type': 'number'}, {'type': 'boolean'}]}
+    names: dict[str, Any] = {'type': 'string'} if trusted else simple
+    rows: dict[str, Any] = {'type': 'array', 'items': simple} if trusted else simple
     assert script.definitions['adder__echo']['parameters']['properties'] == {
-        'any': {'type': 'array', 'items': {}},
+        'any': {'type': 'array', 'items': simple},
         'rows': {'type': 'array', 'items': rows},
         'names': {'type': 'array', 'items': names},
     }
@@ -309,6 +372,14 @@ async def test_a_function_with_two_names_is_one_tool(tmp_path: Path):
     assert await to_thread.run_sync(lambda: toolset.problems) == []
 
 
+async def test_a_private_name_is_not_offered(tmp_path: Path):
+    private = MODULE.replace('def add', 'def _add')
+    write(tmp_path / 'adder', {'SKILL.md': f'{HEAD}---\nCall `plus`.', 'tools.py': f'{private}\nplus = _add\n'})
+    write(tmp_path / 'hidden', {'SKILL.md': skill_md('hidden'), 'tools.py': private})
+    script = await converse(SkillsToolset(directories=[tmp_path]), LOAD, ('load_skill', {'skill_name': 'hidden'}))
+    assert [name for name in script.tools[-1] if '__' in name] == ['adder___add']
+
+
 async def test_a_module_is_imported_when_its_skill_is_first_loaded_and_again_when_it_has_changed(tmp_path: Path):
     log = tmp_path / 'log'
     seen = f'with open({str(log)!r}, "a") as log:\n    log.write("x")\n'
@@ -391,10 +462,17 @@ async def test_a_module_that_cannot_be_imported_is_a_tool_failure_and_a_log_entr
     (record,) = caplog.records
     assert record.exc_info
     assert 'Traceback' in caplog.text
+    problems = await to_thread.run_sync(lambda: toolset.problems)
+    assert [(problem.path, problem.code) for problem in problems] == [(f'{folder}/tools.py', 'import-failed')]
+    assert last_line in problems[0].message
+    up_front = SkillsToolset[Any](directories=[tmp_path])
+    await up_front.load(tools=True)
+    assert await to_thread.run_sync(lambda: up_front.problems) == problems
 
     (folder / 'tools.py').write_text(MODULE)
     script = await converse(toolset, LOAD, CALLS[0])
     assert script.results[-1] == ('adder__add', 'success', '5\n')
+    assert await to_thread.run_sync(lambda: toolset.problems) == []
 
 
 async def test_a_resumed_conversation_goes_on_without_a_module_that_is_broken_now(tmp_path: Path):
@@ -593,11 +671,11 @@ async def test_a_step_of_a_durable_engine_has_no_messages_and_needs_none(tmp_pat
     )
     tools = await toolset.get_tools(step)
     assert list(tools) == ['list_skills', 'load_skill']
-    text = await toolset.call_tool('load_skill', {'skill_name': 'adder'}, step, tools['load_skill'])
-    assert 'Call `add`.' in text
+    returned = await toolset.call_tool('load_skill', {'skill_name': 'adder'}, step, tools['load_skill'])
+    assert 'Call `add`.' in returned.return_value
 
 
-async def test_a_call_that_asked_for_no_skill_loads_none():
+async def test_a_call_that_asked_for_no_skill_loads_none_without_metadata():
     skill = Skill('adder', 'Adds.', 'Add.')
     skill.tool_plain(name='add')(lambda: None)
     toolset = SkillsToolset(skills=[skill])
@@ -610,5 +688,8 @@ async def test_a_call_that_asked_for_no_skill_loads_none():
                 else part
                 for part in message.parts
             ]
-    script = await converse(toolset, history=history)
+        for part in message.parts:
+            if isinstance(part, ToolReturnPart):
+                part.metadata = None
+    script = await converse(SkillsCapability(skills=[skill]), history=history)
     assert 'adder__add' not in script.tools[0]

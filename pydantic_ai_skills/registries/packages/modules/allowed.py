@@ -6,7 +6,7 @@ A module declares this in one of two ways, and neither is run. With a name of ou
 
 or with calls of `allow`, the `pyskills` convention:
 
-    allow(mean, {save: PosAllowPolicy(0, 'target')})
+    allow(mean, Table.add, {save: PosAllowPolicy(0, 'target'), Table: ['rows'], Report: ...})
 """
 
 from __future__ import annotations
@@ -21,6 +21,11 @@ from .source import AnyFunctionDef, ModuleSource, last_name
 DECLARATION = '__skill_scripts__'
 """The name of the declaration: a list of functions, or a mapping of functions to their paths."""
 
+ALL = '*'
+"""Stands for all public methods of a class."""
+
+INSTANCE = 'self'
+"""The argument of a method that makes the instance."""
 
 Paths = Mapping[str | int, tuple[str, ...] | None]
 """Parameters that are paths, by name or position, with their folders; `None` for the developer's folders."""
@@ -32,6 +37,9 @@ class AllowedFunction:
 
     read: Paths = field(default_factory=dict[str | int, tuple[str, ...] | None])
     write: Paths = field(default_factory=dict[str | int, tuple[str, ...] | None])
+    mode: str | None = None
+    """The parameter that holds the mode of `open`, if it has one: paths are written to only if that says so."""
+
     unknown_policy: str | None = None
     """A policy that is not supported, so that the function cannot be called."""
 
@@ -117,13 +125,39 @@ def _folders(names: Any) -> Paths:
 def _allowed(call: ast.Call) -> Iterator[tuple[str, AllowedFunction]]:
     policy = next((keyword.value for keyword in call.keywords if keyword.arg == 'allow_policy'), None)
     for item in _flat(call.args):
-        if isinstance(item, ast.Name):
-            yield item.id, _under(policy)
-        elif isinstance(item, ast.Dict):
-            for key, value in zip(item.keys, item.values, strict=True):
-                # A list, or `...`, names methods of a class, which agents cannot call.
-                if isinstance(key, ast.Name) and not isinstance(value, ast.List | ast.Tuple | ast.Set | ast.Constant):
-                    yield key.id, _under(value)
+        match item:
+            case ast.Name(id=name):
+                yield name, _under(policy)
+            case ast.Attribute(value=ast.Name(id=owner), attr=name):
+                yield f'{owner}.{name}', _under(policy)
+            case ast.Dict(keys=keys, values=values):
+                for key, value in zip(keys, values, strict=True):
+                    if isinstance(key, ast.Name):
+                        yield from _of_key(key.id, value, policy)
+            case _:
+                pass
+
+
+def _of_key(name: str, value: ast.expr, policy: ast.expr | None) -> Iterator[tuple[str, AllowedFunction]]:
+    """What `{name: value}` allows: a function under a policy, or methods of a class."""
+    match value:
+        case ast.Constant(value=constant) if constant is ...:
+            yield f'{name}.{ALL}', _under(policy)
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+            for item in items:
+                match item:
+                    case ast.Constant(value=str(method)):
+                        yield f'{name}.{method}', _under(policy)
+                    case ast.Tuple(elts=[ast.Constant(value=str(method)), own]):
+                        yield f'{name}.{method}', _under(own)
+                    case _:
+                        pass
+        case ast.Constant(value=str(method)):
+            yield f'{name}.{method}', _under(policy)
+        case ast.Constant():
+            pass
+        case _:
+            yield name, _under(value)
 
 
 def _flat(nodes: Sequence[ast.expr]) -> Iterator[ast.expr]:
@@ -145,7 +179,11 @@ def _under(policy: ast.expr | None) -> AllowedFunction:
             way: str | int = arguments.get('kw', arguments.get(1)) or arguments.get('pos', arguments.get(0, 0))
             return AllowedFunction(write={way: None})
         case 'OpenWritePolicy':
-            return AllowedFunction(write={0: None})
+            return AllowedFunction(write={0: None}, mode='mode')
+        case 'PathWritePolicy' if arguments is not None:
+            target = arguments.get('target_kw', arguments.get(1))
+            target = arguments.get('target_pos', arguments.get(0)) if target is None else target
+            return AllowedFunction(write={INSTANCE: None} if target is None else {INSTANCE: None, target: None})
         case 'PathPolicy' if arguments is not None:
             return _with_paths(arguments)
         case _:

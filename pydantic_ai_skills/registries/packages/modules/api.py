@@ -47,6 +47,23 @@ def render_api(module: Module, max_chars: int = MAX_API_CHARS) -> str:
     return '\n\n'.join(text)
 
 
+def render_symbol(module: Module, name: str) -> str | None:
+    """Render one symbol of a module, or a method of its class, with the whole docstring; `None` if there is none."""
+    owner, _, member = name.partition('.')
+    symbol = module.find(owner)
+    if symbol is None:
+        return None
+    meaning: Any = symbol.meaning
+    if member:
+        meaning = meaning.members.get(member) if meaning.is_class else None
+        if meaning is None or meaning.is_alias:
+            return None
+    text = '\n'.join(_lines(symbol, meaning, member or owner))
+    whole = meaning.docstring.value.strip() if meaning.docstring is not None else ''
+    more = whole if re.search(r'\n\s*\n', whole) or len(whole) > MAX_COMMENT_CHARS else ''
+    return f'{text}\n\n{more}'.strip()[:MAX_API_CHARS]
+
+
 def _blocks(module: Module) -> Iterator[tuple[str, str]]:
     for symbol in module.symbols:
         yield symbol.name, '\n'.join(_lines(symbol, symbol.meaning, symbol.name))

@@ -21,10 +21,15 @@ from pydantic_ai_skills.types.functions import FunctionOptions, FunctionSchema, 
 from pydantic_ai_skills.types.script import SkillScript
 
 from .allowed import AllowedFunction, Paths
+from .methods import find_function
 from .source import ModuleSource, import_source
 
 _WAYS = {'read': ('reads', 'read_from'), 'write': ('writes to', 'write_to')}
 """What a function does to a path, and the parameter that allows it."""
+
+
+_WRITING = frozenset('wax+')
+"""What in a mode of `open` means that the file is written to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +82,8 @@ class ModuleFunction:
 
     def load(self) -> None:
         try:
-            function = getattr(import_source(self.source), self.name, None)
-            if not callable(function):
+            function = find_function(import_source(self.source), self.name)
+            if function is None:
                 raise SkillRegistryError(f'The module {self.source.name!r} has no function {self.name!r}.')
             schema = _read_schema(self.name, function)
         except SkillRegistryError as error:
@@ -105,38 +110,49 @@ class ModuleFunction:
         return False
 
 
+@dataclass(repr=False, kw_only=True)
 class ModuleScript(SkillScript):
-    """A public function of a module, which is imported at the first run."""
+    """A public function of a module, which is imported at the first run.
+
+    Its `function` is `None`, which tells policies that it is not the developer's own.
+    """
 
     in_process = True
 
-    def __init__(
-        self, function: ModuleFunction, *, allowed: AllowedFunction, positions: Sequence[str], rules: FunctionRules
-    ) -> None:
-        """Make a script of a function whose positional parameters are `positions`."""
-        super().__init__(
-            function.name, description=function.description, function=_not_imported, function_schema=function
-        )
-        # Tells policies that this is not the developer's own function.
-        self.function = None
-        self.trusted = rules.trusted
-        self._module_function = function
+    module_function: ModuleFunction
+    """The function."""
+
+    allowed: AllowedFunction
+    """Which of its arguments are paths."""
+
+    positions: Sequence[str]
+    """Its positional parameters."""
+
+    rules: FunctionRules
+    """What the developer allows."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        allowed, positions, rules = self.allowed, self.positions, self.rules
         self._paths = {**_by_name(allowed.read, positions), **_by_name(allowed.write, positions)}
-        self._policies = [
-            *_policies('read', allowed.read, positions, rules.read_from),
-            *_policies('write', allowed.write, positions, rules.write_to),
-        ]
+        self._read_policies = _policies('read', allowed.read, positions, rules.read_from)
+        self._policies = [*self._read_policies, *_policies('write', allowed.write, positions, rules.write_to)]
+
+    @property
+    def schema(self) -> FunctionSchema:
+        """What the function takes, as far as it is known."""
+        return self.module_function
 
     @property
     def source_text(self) -> str:
         """The current source of the module, which an approval covers."""
-        file = self._module_function.source.file
+        file = self.module_function.source.file
         return (file.tree.read(file.name, 1 << 30) or b'').decode('utf-8', 'replace')
 
     async def prepare(self, ctx: Any, args: object) -> bool:
         """Import the function if it is not imported yet and the arguments may fit."""
-        function = self._module_function
-        if not self.trusted:  # also where it is run by hand, past the gate
+        function = self.module_function
+        if not self.rules.trusted:  # also where it is run by hand, past the gate
             raise SkillScriptExecutionError(refusal_in_process(self))
         if function.is_imported or function.misfits(args):
             return False
@@ -155,13 +171,26 @@ class ModuleScript(SkillScript):
         encodable = anyio.to_thread.run_sync(_encodable, value)
         return await guarded(encodable, what=f'script {self.name!r}', error=SkillScriptExecutionError)
 
+    def _may_write(self, args: object) -> bool:
+        """Whether it may write to its paths: unless its mode, as for `open`, says that it reads."""
+        mode = self.allowed.mode
+        schema = self.module_function.json_schema.get('properties', {}).get(mode)
+        if mode is None or schema is None:
+            return True
+        try:
+            arguments: Any = as_mapping(args)
+            given = arguments.get(mode, schema.get('default'))
+        except (ValueError, AttributeError):  # no JSON, or no object: the call itself reports what is wrong
+            return True
+        return not isinstance(given, str) or not given or not _WRITING.isdisjoint(given)
+
     async def _check_paths(self, ctx: Any, args: object) -> None:
-        for policy in self._policies:
+        for policy in self._policies if self._may_write(args) else self._read_policies:
             if isinstance(policy, str):
                 raise SkillScriptExecutionError(f'The script {self.name!r} {policy}')
             await policy(ctx, cast(Any, None), self, args)
-        schema = self._module_function.json_schema
-        if self._module_function.is_known and (wrong := [name for name in self._paths if not may_name(schema, name)]):
+        schema = self.module_function.json_schema
+        if self.module_function.is_known and (wrong := [name for name in self._paths if not may_name(schema, name)]):
             raise SkillScriptExecutionError(
                 f'The script {self.name!r} cannot be run: its module says that {wrong[0]!r} is a path, and it has no '
                 'such parameter.'
@@ -204,7 +233,3 @@ def _encodable(value: object) -> Any:
     except (ValueError, RecursionError):
         return repr(value)
     return value
-
-
-def _not_imported() -> None:
-    """Placeholder for a function that is not imported yet."""

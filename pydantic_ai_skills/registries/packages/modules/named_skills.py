@@ -6,12 +6,12 @@ Where possible their names are read from the source, so that the module is impor
 from __future__ import annotations
 
 import ast
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from pydantic_ai_skills.exceptions import SkillRegistryError
+from pydantic_ai_skills.filesystem.locks import ThreadLock
 from pydantic_ai_skills.types.provenance import SkillProvenance
 from pydantic_ai_skills.types.script import ImportedCode
 from pydantic_ai_skills.types.skill import Skill, SkillFiles, SkillOptions
@@ -45,7 +45,7 @@ class NamedSkills:
         self.source = source
         self.attribute = attribute
         self._loaded: dict[str, Skill[Any]] | None = None
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
 
     def load(self) -> dict[str, Skill[Any]]:
         """Import the module and take its skills."""

@@ -41,6 +41,13 @@ class Symbol:
         """Its source, if it is a function."""
         return self.home.source.functions.get(self.meaning.lineno or 0) if self.meaning.is_function else None
 
+    @property
+    def methods(self) -> Iterator[Symbol]:
+        """Its public methods, if it is a class."""
+        for name, member in self.meaning.members.items() if self.meaning.is_class else ():
+            if not name.startswith('_') and member.is_function and not member.is_alias:
+                yield Symbol(f'{self.name}.{name}', self.home, member)  # pyright: ignore[reportArgumentType] - no alias
+
 
 class Module:
     """A module as static analysis sees it."""

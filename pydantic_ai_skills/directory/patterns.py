@@ -1,0 +1,85 @@
+"""Glob patterns that say which files of a skill are offered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import translate
+from typing import Any, NamedTuple
+
+Segment = re.Pattern[str] | None
+"""A part of a path between slashes; `None` for `**`, which stands for folders at any depth."""
+
+
+class FilePatterns(NamedTuple):
+    """Which files are offered, by their paths below the skill's folder."""
+
+    include: tuple[tuple[Segment, ...], ...]
+    """Patterns of which a file has to fit one; without any, all files do."""
+
+    exclude: tuple[tuple[Segment, ...], ...]
+    """Patterns of which it must not fit any."""
+
+    def fit(self, path: str) -> bool:
+        """Whether the file is offered."""
+        steps = path.split('/')
+        if any(_fits(pattern, steps) for pattern in self.exclude):
+            return False
+        return not self.include or any(_fits(pattern, steps) for pattern in self.include)
+
+
+def file_patterns(include: str | Iterable[str] | None, exclude: str | Iterable[str] | None) -> FilePatterns | None:
+    """Read patterns; `None` if there are none.
+
+    Raises:
+        TypeError: They are not text.
+        ValueError: A pattern is empty.
+    """
+    if include is None and exclude is None:
+        return None
+    return FilePatterns(_read('include', include), _read('exclude', exclude))
+
+
+def _read(option: str, given: str | Iterable[str] | None) -> tuple[tuple[Segment, ...], ...]:
+    patterns: list[Any] = [given] if isinstance(given, str) else list(given or ())
+    for pattern in patterns:
+        if not isinstance(pattern, str):
+            raise TypeError(f'{option} takes patterns as text, such as "references/**", not {pattern!r}.')
+        if not pattern.strip('/'):
+            raise ValueError(f'{option} has an empty pattern: {pattern!r}.')
+    return tuple(map(_segments, patterns))
+
+
+def _segments(pattern: str) -> tuple[Segment, ...]:
+    parts = pattern.removeprefix('./').lstrip('/').split('/')
+    if parts[-1] == '':  # a folder: everything in it
+        parts[-1] = '**'
+    if len(parts) == 1:
+        parts.insert(0, '**')
+    return tuple(None if part == '**' else _segment(part) for part in parts)
+
+
+def _segment(text: str) -> re.Pattern[str]:
+    # Python makes the stars of one segment atomic, so that a match takes no more than the product of both lengths.
+    return re.compile(translate(text))
+
+
+def _fits(pattern: tuple[Segment, ...], steps: list[str]) -> bool:
+    """Whether a path fits. All places that the pattern can be at are followed at once, so that nothing is retried."""
+    places = _with_skips(pattern, {0})
+    for step in steps:
+        ahead = [(place, pattern[place]) for place in places if place < len(pattern)]
+        deeper = {place for place, segment in ahead if segment is None}
+        further = {place + 1 for place, segment in ahead if segment is not None and segment.match(step)}
+        places = _with_skips(pattern, deeper | further)
+    return len(pattern) in places
+
+
+def _with_skips(pattern: tuple[Segment, ...], places: set[int]) -> set[int]:
+    """These places, and those behind each `**` among them, which may stand for nothing."""
+    reached = set(places)
+    for place in sorted(places):
+        while place < len(pattern) and pattern[place] is None:
+            place += 1
+            reached.add(place)
+    return reached
