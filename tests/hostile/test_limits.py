@@ -173,7 +173,14 @@ MEMORY = {
         for n in range(20):
             keep.append(mmap.mmap(-1, 8 << 20)); keep[-1].write(bytes(8 << 20)); say(8 * (n + 1))
     """,
+    'shared mapping with a pause': """
+        import mmap
+        for n in range(20):
+            keep.append(mmap.mmap(-1, 8 << 20)); keep[-1].write(bytes(8 << 20)); say(8 * (n + 1))
+            time.sleep(30 if n == 10 else 0)
+    """,
 }
+WATCHED = ('shared mapping',)  # without a control group, a watcher has to be quicker than the script
 ONLY_IN_THE_SANDBOX = ('files in memory', 'empty files in memory')  # elsewhere `/tmp` is a folder on a disk of the host
 HEAD = 'import os, sys, time\nkeep = []\ndef say(n): print(n, flush=True)\n'
 
@@ -200,7 +207,8 @@ def test_48_memory_of_every_kind_is_limited(
     named = 'memory' in found['said']
     measured = f'{found["peak"]} MiB' if held else 'named in `unenforced`'
     scoreboard.record(48, f'{found["user"]}, {executor[:5]}: {kind}', measured, '128 MiB or named')
-    assert held or (named and executor.startswith('Local'))
+    assert held or (named and (executor.startswith('Local') or kind in WATCHED))
+    assert held or kind != 'shared mapping with a pause'
 
 
 def test_48_an_ordinary_script_is_not_stopped(trial: Callable[[str], dict[str, Any]]) -> None:
