@@ -175,10 +175,14 @@ define other_constraints
 	} > constraints.new && mv constraints.new constraints-$(1).txt
 endef
 
-constraints: $(READY) ## Pin the newest versions that fit, and the lowest ones for test-lowest
+UPGRADE ?= --upgrade
+
+constraints: $(READY) ## Pin the newest versions that fit, and the lowest ones for test-lowest; UPGRADE= keeps pins that fit
+	@cp constraints.txt $(VENV)/newest.txt
+	@$(COMPILE) --group dev $(UPGRADE) --output-file $(VENV)/newest.txt > /dev/null
 	@{ \
 		echo '# Versions and hashes of everything development needs, for every supported Python. Made by `make constraints`.'; \
-		$(COMPILE) --group dev --upgrade; \
+		cat $(VENV)/newest.txt; \
 	} > constraints.new && mv constraints.new constraints.txt
 	@$(COMPILE) --group models --resolution lowest-direct > $(VENV)/lowest-direct.txt
 	$(call other_constraints,lowest,--constraint $(VENV)/lowest-direct.txt)

@@ -14,7 +14,8 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from statistics import mean
+from typing import Any, NamedTuple
 
 import httpx2
 import tiktoken
@@ -25,24 +26,23 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from pydantic_ai_skills import Skill, SkillsCapability, SkillsDirectory, SkillsToolset
 
+from .descriptions import CHARS, described
 from .figure import HEADING, Figure, best_of
 
-THINGS = ('invoices', 'contracts', 'spreadsheets', 'slides', 'emails', 'tickets', 'logs', 'images', 'tables', 'forms')
-DESCRIPTION = 'Check {} and write a short report about them for the team. Use when somebody asks for a report about {}'
-DESCRIPTION_CHARS = 128
+SEEDS = range(5)
+"""The sets of descriptions that are measured. The mean of them counts."""
+
 ENTRY = re.compile('<skill name="(.*)">(.*)</skill>')
 ON_DEMAND = 300
 
 
-def write_skills(root: Path, count: int) -> None:
+def write_skills(root: Path, count: int, seed: int) -> None:
     """Write skills with a reference, a script and a description of 128 characters."""
-    for number in range(count):
-        thing = THINGS[number % len(THINGS)]
-        folder = root / f'{thing}-{number:02}'
-        text = f'{DESCRIPTION.format(thing, thing)} or about other things like that'[: DESCRIPTION_CHARS - 1]
-        for name in ('scripts', 'references'):
-            (folder / name).mkdir(parents=True)
-        head = f'---\nname: {folder.name}\ndescription: {text}.\n---\n'
+    for name, text in described(count, seed):
+        folder = root / name
+        for part in ('scripts', 'references'):
+            (folder / part).mkdir(parents=True)
+        head = f'---\nname: {name}\ndescription: {text}\n---\n'
         (folder / 'SKILL.md').write_text(f'{head}\nRead references/guide.md, then run scripts/run.py.\n', 'utf-8')
         (folder / 'references/guide.md').write_text('# Guide\n', 'utf-8')
         (folder / 'scripts/run.py').write_text('print("done")\n', 'utf-8')
@@ -73,28 +73,50 @@ async def last_request(root: Path, first: str | None) -> dict[str, Any]:
     return bodies[-1]
 
 
-def first_request(count: int, limit: float, *, load: bool = False) -> Iterator[Figure]:
-    """The tokens of the first request with so many skills, of its list and of its tools."""
+class Request(NamedTuple):
+    """The tokens of a request and of its parts."""
+
+    all: int
+    listed: int
+    """Those of the list of skills."""
+
+    bare: int
+    """Those of the same as `- name: description`."""
+
+    tools: int
+
+
+def measure(count: int, seed: int, *, load: bool) -> Request:
+    """The tokens of a request with so many skills, of which one has been loaded or none."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        write_skills(root, count)
+        write_skills(root, count, seed)
         first = min(folder.name for folder in root.iterdir())
         body = asyncio.run(last_request(root, first if load else None))
     texts = [message.get('content') or json.dumps(message['tool_calls']) for message in body['messages']]
     tools = tokens(json.dumps(body['tools'], separators=(',', ':')))
     (prompt,) = [text for text in texts if '<available_skills>' in text]
     listed = prompt[prompt.index('<available_skills>') : prompt.index('</context>')]
-    assert '…' not in listed
+    entries = ENTRY.findall(listed)
+    assert len(entries) == count
+    assert all(len(text) == CHARS for _, text in entries)
+    bare = '\n'.join(f'- {name}: {text}' for name, text in entries)
+    return Request(sum(map(tokens, texts)) + tools, tokens(listed), tokens(bare), tools)
+
+
+def first_request(count: int, limit: float, *, load: bool = False) -> Iterator[Figure]:
+    """The tokens of the first request with so many skills, of its list and of its tools: the mean of several sets."""
+    sets = [measure(count, seed, load=load) for seed in SEEDS]
+    total, listed, bare, tools = map(mean, zip(*sets, strict=True))
     what = f'{count} skills, one loaded' if load else f'{count} skills'
-    yield Figure(what=what, measured=sum(map(tokens, texts)) + tools, unit='tokens', limit=limit)
+    yield Figure(what=what, measured=total, unit='tokens', limit=limit)
     if not load:
-        bare = '\n'.join(f'- {name}: {text}' for name, text in ENTRY.findall(listed))
         yield Figure(
             what=f'the list of {count} skills',
-            measured=tokens(listed),
+            measured=listed,
             unit='tokens',
             limit=1_950,
-            baseline=tokens(bare),
+            baseline=bare,
             baseline_is='the same as `- name: description`',
         )
         yield Figure(what='the tools alone', measured=tools, unit='tokens', limit=420)

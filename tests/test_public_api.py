@@ -36,7 +36,7 @@ def test_every_error_is_a_skill_error_and_public():
 
 
 def test_importing_the_package_brings_in_nothing_optional():
-    code = 'import sys, pydantic_ai_skills; print({"git", "typer", "watchfiles", "sqlite3"} & set(sys.modules))'
+    code = 'import sys, pydantic_ai_skills; print({"git", "obstore", "pytest", "typer", "watchfiles", "sqlite3"} & set(sys.modules))'
     env = {name: value for name, value in os.environ.items() if not name.startswith('COVERAGE')}  # it uses SQLite
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True, env=env)
     assert done.stdout == 'set()\n'

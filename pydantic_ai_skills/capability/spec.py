@@ -1,16 +1,28 @@
-"""Reads the skills section of an agent spec: directories, git repositories, policies and executors."""
+"""Reads the skills section of an agent spec: directories, sources, policies and executors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Required, TypeAlias, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Required, Self, TypeAlias, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+    with_config,
+)
+from pydantic_core import CoreSchema
 from typing_extensions import TypedDict
 
 from pydantic_ai_skills.directory.directory import SkillsDirectory
 from pydantic_ai_skills.exceptions import SkillValidationError
 from pydantic_ai_skills.execution.gate import ScriptDecision, ScriptPolicy
+from pydantic_ai_skills.registries.address import KINDS, SourceAddress, open_source, parse_source
+from pydantic_ai_skills.registries.fetch_options import FetchProtocol
 from pydantic_ai_skills.toolset.options import PlainOptions
 
 from .on_demand import Disclosure
@@ -69,19 +81,29 @@ class DirectorySpec(TypedDict, total=False):
     script_executor: ExecutorSpec
 
 
-class GitSource(BaseModel):
-    """A git repository with skills: the settings that agent specs and `pyproject.toml` share."""
+_OF_KINDS = frozenset[str]().union(*(kind.settings for kind in KINDS.values()))
+"""The settings that only some kinds of sources have."""
+
+
+class SourceSettings(BaseModel):
+    """A source of skills with an address: the settings that agent specs and `pyproject.toml` share."""
 
     model_config = ConfigDict(extra='forbid', frozen=True)
+
+    kind: str = Field(default='git', exclude=True)
+    """The kind of source; in files it is the key of the address, or the name of the table."""
 
     url: str
     """Its address; in a project, a local path starts from the project's folder."""
 
     ref: str | None = None
-    """A branch, a tag or a full commit; the default branch when not given."""
+    """A branch, a tag or a full commit; the digest of an archive. Whatever is there when not given."""
 
     path: str = ''
-    """The folder in the repository to search for skills; it may be a skill itself."""
+    """The folder in the source to search for skills; it may be a skill itself."""
+
+    plugins: tuple[str, ...] = ()
+    """The plugins of a marketplace to take; all of them when empty."""
 
     prefix: str = ''
     """Put in front of the names of its skills."""
@@ -95,21 +117,41 @@ class GitSource(BaseModel):
     ssh_key_file: str | None = None
     """The private key for an `ssh` address."""
 
+    @classmethod
+    def setting_names(cls) -> list[str]:
+        """The settings, for people: the kind is where they stand."""
+        return [field.alias or name for name, field in cls.model_fields.items() if name != 'kind']
+
+    @model_validator(mode='after')
+    def _fits_its_kind(self) -> Self:
+        kind = KINDS[self.kind]
+        for name in sorted(_OF_KINDS - kind.settings):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                known = ', '.join(sorted(kind.settings)) or 'none'
+                raise ValueError(f'{name!r} is not a setting of {self.kind!r} sources; those of this kind: {known}')
+        return self
+
     def named(self, registry: SkillRegistry) -> SkillRegistry:
         """Add the prefix to its registry, if there is one."""
         return registry.prefixed(self.prefix) if self.prefix else registry
+
+    def of_kind(self) -> dict[str, Any]:
+        """The settings that only some kinds of sources have, if they are set."""
+        return {name: value for name in KINDS[self.kind].settings if (value := getattr(self, name))}
 
 
 _NOT_SET: Any = None
 
 
-class GitSpec(GitSource):
-    """A git repository in a spec: also the other settings of `GitSkillsRegistry`, and which skills to take."""
+class SourceSpec(SourceSettings):
+    """A source in a spec: also the options of its registry, and which skills to take.
 
-    url: str = Field(alias='git')
+    The address is the value of its kind, as in `{git: https://github.com/acme/skills}`, or any address as `source`.
+    """
+
     timeout: float = _NOT_SET
     offline: bool = _NOT_SET
-    allowed_protocols: list[Literal['https', 'ssh', 'http', 'file']] = _NOT_SET
+    allowed_protocols: list[FetchProtocol] = _NOT_SET
     cache_dir: str = _NOT_SET
     target_dir: str = _NOT_SET
     token_user: str = _NOT_SET
@@ -123,15 +165,44 @@ class GitSpec(GitSource):
     only: list[str] | None = None
     rename: dict[str, str] | None = None
 
+    @classmethod
+    def setting_names(cls) -> list[str]:
+        """The settings, for people: the address is the value of its kind."""
+        return ['source', *KINDS, *(name for name in super().setting_names() if name != 'url')]
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        properties = schema['properties']
+        url = properties.pop('url')
+        del properties['kind']
+        address = {kind: {**url, 'title': kind} for kind in ('source', *KINDS)}
+        return {**schema, 'properties': {**address, **properties}, 'required': []}
+
+    @model_validator(mode='before')
+    @classmethod
+    def _read_address(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        settings = cast('dict[str, Any]', given)
+        kinds = [kind for kind in settings if kind in KINDS]
+        if len(kinds) == 1 and isinstance(url := settings[kinds[0]], str):
+            rest = {name: value for name, value in settings.items() if name != kinds[0]}
+            return {'kind': kinds[0], 'url': url, **rest}
+        if isinstance(address := settings.get('source'), str) and not kinds:
+            found = {name: value for name, value in parse_source(address)._asdict().items() if value}
+            return {**found, **{name: value for name, value in settings.items() if name != 'source'}}
+        raise ValueError(f'the address is the value of `source`, or of one of {", ".join(KINDS)}')
+
     def open(self, executor: SkillScriptExecutor | None) -> SkillRegistry:
         """Its registry, with the chosen skills under their new names. `executor` runs scripts unless it has its own."""
-        from pydantic_ai_skills.registries.git.registry import GitSkillsRegistry  # needs the extra `git`
-
-        options = self.model_dump(
-            by_alias=True, exclude_unset=True, exclude={'url', 'prefix', 'rename', 'script_executor'}
-        )
+        shared = {'kind', 'url', 'prefix', 'rename', 'script_executor', *_OF_KINDS}
+        options = self.model_dump(by_alias=True, exclude_unset=True, exclude=shared)
+        if SourceAddress(self.kind, self.url).is_local:
+            # Whoever names a folder allows it.
+            options.setdefault('allowed_protocols', ('https', 'ssh', 'file'))
         own = read_executor(self.script_executor) or executor
-        registry = self.named(GitSkillsRegistry(self.url, **options, script_executor=own))
+        registry = self.named(open_source(self.kind, self.url, **self.of_kind(), **options, script_executor=own))
         return registry if self.rename is None else registry.renamed(self.rename)
 
 
@@ -152,9 +223,9 @@ class SkillsSpec(PlainOptions, total=False):
     directories: str | list[str | DirectorySpec] | None
     """`standard`, or paths, or mappings of a `path` and settings of `SkillsDirectory`."""
 
-    registries: str | list[str | GitSpec] | None
-    """URLs of git repositories, or mappings of the URL as `git`, settings of `GitSkillsRegistry`, and `only`, `prefix`
-    and `rename`."""
+    registries: str | list[str | SourceSpec] | None
+    """Addresses, as `open_registry` takes them, or mappings of the address as `source` or as its kind, such as `git`,
+    settings of its registry, and `only`, `prefix` and `rename`."""
 
     script_executor: ExecutorSpec | None
     """`local`, `bubblewrap` or `workspace`, or a mapping of one of them to its settings.
@@ -211,17 +282,17 @@ def read_directories(
 
 
 def read_registries(
-    given: str | Sequence[str | GitSpec] | None, *, executor: SkillScriptExecutor | None
+    given: str | Sequence[str | SourceSpec] | None, *, executor: SkillScriptExecutor | None
 ) -> list[SkillRegistry] | None:
-    """The registries of a spec. A string is the URL of a git repository."""
+    """The registries of a spec. A string is an address."""
     if given is None:
         return None
-    entries = _entries(given, 'git', 'registries')
+    entries = _entries(given, 'source', 'registries')
     if any(isinstance(entry, dict) and 'token' in entry for entry in entries):
         raise SkillValidationError(
             'A token does not belong in a spec. Name the environment variable that holds it, as `token_env`.'
         )
-    return [_check(GitSpec, entry, 'registries').open(executor) for entry in entries]
+    return [_check(SourceSpec, entry, 'registries').open(executor) for entry in entries]
 
 
 def _entries(given: object, key: str, what: str) -> list[Any]:
@@ -281,13 +352,22 @@ def _check(kind: type[T], given: object, what: str) -> T:
 _NOT_A_LIST = ('sequence_str', 'frozen_set_type', 'is_instance_of', 'tuple_type', 'list_type')
 
 
-def describe_misfit(error: ValidationError, *kinds: type) -> str:
-    """Say what is wrong with settings without quoting values. `kinds` are the types of the settings, level by level."""
+def describe_misfit(error: ValidationError, *kinds: type, places: Sequence[tuple[str, int]] = ()) -> str:
+    """Say what is wrong with settings without quoting values.
+
+    Args:
+        error: What pydantic says.
+        *kinds: The types of the settings, level by level.
+        places: Where each of the `sources` stands: its kind, and its number among those of this kind.
+    """
     wrong: dict[str, dict[str, None]] = {}
     for detail in error.errors(include_url=False, include_context=False, include_input=False):
+        where = detail['loc']
+        if where[:1] == ('sources',) and len(where) > 1:
+            where = (*places[int(where[1])], *where[2:])
         # Leave out what pydantic calls the alternatives of a union, such as `tuple[str, ...]`.
-        steps = [str(step) for step in detail['loc'] if '[' not in str(step) and step not in ('bool', 'str')]
-        message = detail['msg']
+        steps = [str(step) for step in where if '[' not in str(step) and step not in ('bool', 'str')]
+        message = detail['msg'].removeprefix('Value error, ')
         if detail['type'] == 'extra_forbidden':
             message = f'is not a setting; there are {", ".join(_names(kinds[min(len(detail["loc"]), len(kinds)) - 1]))}'
         elif detail['type'] in _NOT_A_LIST:
@@ -298,5 +378,6 @@ def describe_misfit(error: ValidationError, *kinds: type) -> str:
 
 def _names(kind: type) -> list[str]:
     if issubclass(kind, BaseModel):
-        return [field.alias or name for name, field in kind.model_fields.items()]
+        named: Callable[[], list[str]] | None = getattr(kind, 'setting_names', None)
+        return named() if named else [field.alias or name for name, field in kind.model_fields.items()]
     return list(kind.__annotations__)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from pydantic_ai_skills.exceptions import SkillNotFoundError
 from pydantic_ai_skills.parsing.skill_names import spellings
 from pydantic_ai_skills.problems import SkillProblem, problem
-from pydantic_ai_skills.types.found_skills import FoundSkills, find_or_keep, merge_sources, same_objects
+from pydantic_ai_skills.types.found_skills import FoundSkills, find_or_keep, keep_reachable, merge_sources, same_objects
 from pydantic_ai_skills.types.lookup import MAX_NAMES_COMPARED, closest_first
 from pydantic_ai_skills.types.skill import Skill
 
@@ -36,6 +36,11 @@ class RemoteSource(Protocol):
     @property
     def latest(self) -> FoundSkills | None:
         """What it fetched last; costs nothing."""
+        ...
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it is to fetch again, because the source has changed or may have; costs nothing."""
         ...
 
     def refresh(self) -> FoundSkills:
@@ -100,6 +105,7 @@ def load_catalog(
     *,
     last: Catalog | None = None,
     include_registries: bool = True,
+    include_directories: bool = True,
     list_files: bool = True,
 ) -> Catalog:
     """Load every source, merge by priority, index by name.
@@ -111,7 +117,8 @@ def load_catalog(
         last: The catalog so far. It is returned if nothing has changed, and a source that fails now keeps the skills it
             has there.
         include_registries: Whether the registries fetch again if there is a last catalog. Otherwise they give what they
-            have fetched on their own since.
+            have fetched on their own since, and those that are stale fetch again.
+        include_directories: Whether the directories are read again if there is a last catalog.
         list_files: Whether to list the files of the skills if there are only a few, so that readers of the catalog need
             not go back to the disk to see which tools are of use.
     """
@@ -119,7 +126,7 @@ def load_catalog(
         found, fetched = _ask(directories, ()), _ask(registries, ())
     else:
         (before,) = last.parts
-        found = _ask(directories, before.directories)
+        found = _ask(directories, before.directories) if include_directories else before.directories
         look = _fetch if include_registries else _latest
         fetched = tuple(look(registry, had) for registry, had in zip(registries, before.registries, strict=True))
         if same_objects(found, before.directories) and same_objects(fetched, before.registries):
@@ -137,14 +144,15 @@ def merge(*parts: Contents) -> Catalog:
     """
     finds = (found for part in parts for found in (*part.directories, *part.registries))
     sources = list(_by_priority(parts))
-    skills, lost = merge_sources(found for _, found in sources)
+    reachable, renamed = keep_reachable(found for _, found in sources)
+    skills, lost = merge_sources(reachable)
     part_of: dict[str, int] = {}
-    for number, found in sources:
+    for (number, _), found in zip(sources, reachable, strict=True):
         for skill in found.skills:
             part_of.setdefault(skill.name, number)
     return Catalog(
         skills=MappingProxyType(dict(sorted(skills.items()))),
-        problems=(*(each for found in finds for each in found.problems), *lost, *_ignored(skills.values())),
+        problems=(*(each for found in finds for each in found.problems), *renamed, *lost, *_ignored(skills.values())),
         parts=parts,
         part_of=part_of,
     )
@@ -188,7 +196,9 @@ def _ask(sources: Sequence[SkillsSource], last: Sequence[FoundSkills]) -> tuple[
 
 
 def _latest(source: SkillsSource, last: FoundSkills) -> FoundSkills:
-    return (source.latest or last) if isinstance(source, RemoteSource) else last
+    if not isinstance(source, RemoteSource):
+        return last
+    return _fetch(source, last) if source.is_stale else source.latest or last
 
 
 def _fetch(source: SkillsSource, last: FoundSkills) -> FoundSkills:

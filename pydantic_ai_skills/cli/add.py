@@ -1,4 +1,4 @@
-"""`add`: add the skills of a git repository to the project."""
+"""`add`: add the skills of a source to the project."""
 
 from __future__ import annotations
 
@@ -25,18 +25,26 @@ class ExtraProtocol(StrEnum):
 
     file = 'file'
     http = 'http'
+    local = 'local'
 
 
 @command
 def add(
     out: Output,
-    url: Annotated[
+    address: Annotated[
         str,
-        Argument(metavar='URL[@REF]', help='A git repository, or OWNER/NAME on GitHub, and a branch, tag or commit.'),
+        Argument(
+            metavar='ADDRESS',
+            help='OWNER/NAME[@REF] on GitHub, the URL of a git repository, a website, an archive, a bucket, a folder, '
+            'mcp+URL or marketplace+REPOSITORY.',
+        ),
     ],
     path: Annotated[str, Option(metavar='FOLDER', help='The folder in it that contains skills, or is one.')] = '',
     skill: Annotated[
         list[str] | None, Option('--skill', metavar='NAME', help='Take only this skill; may be repeated.')
+    ] = None,
+    plugin: Annotated[
+        list[str] | None, Option('--plugin', metavar='NAME', help='Take only this plugin of a marketplace; repeatable.')
     ] = None,
     take_all: Annotated[bool, Option('--all', help='Take all its skills, without asking which.')] = False,
     prefix: Annotated[str, Option(metavar='TEXT', help='Put this before the names of its skills.')] = '',
@@ -52,22 +60,24 @@ def add(
         list[ExtraProtocol] | None, Option('--allow', help='Allow a protocol that is not allowed by default.')
     ] = None,
 ) -> None:
-    """Add the skills of a git repository.
+    """Add the skills of a source.
 
     They are looked for in all its folders. If there are several, a person at a terminal is asked which to take; else
-    all are. They are fetched and written to `pyproject.toml` and `skills.lock`; keep both in git. Adding a repository
+    all are. They are fetched and written to `pyproject.toml` and `skills.lock`; keep both in git. Adding a source
     again with another ref changes the ref, and `--skill` adds to the skills that were chosen before.
     """
     if skill and take_all:
         raise Failure('--skill takes some skills and --all takes all; give one of them.')
     project = find_project()
-    address = _checked(url, path, token_env)
+    meant = _checked(address, path, token_env)
     # Whoever names a folder allows it.
-    allowed = [*(allow or ()), *([ExtraProtocol.file] if address.is_local else ())]
-    source = ProjectSource(
-        url=_from_project(address, project),
-        ref=address.ref,
-        path=path or address.path,
+    allowed = [*(allow or ()), *([ExtraProtocol.file] if meant.is_local else ())]
+    source = ProjectSource.of(
+        kind=meant.kind,
+        url=_from_project(meant, project),
+        ref=meant.ref,
+        path=path or meant.path,
+        plugins=tuple(plugin or ()),
         prefix=prefix,
         trusted=trust,
         token_env=token_env,
@@ -77,7 +87,7 @@ def add(
     )
     source = source.model_copy(update={'skills': _chosen_skills(out, project, source, skill or (), take_all)})
     with out.progress('Fetching') as working:
-        found = project.add(source, progress=working.on_git).find()
+        found = project.add(source, progress=working.on_fetch).find()
     if out.as_json:
         out.data({'source': source.fields(), **found_data(found)})
         return
@@ -93,21 +103,21 @@ def _chosen_skills(
     out: Output, project: SkillsProject, source: ProjectSource, named: Iterable[str], take_all: bool
 ) -> tuple[str, ...]:
     """The names of the skills to take, with those that were chosen before; none for all."""
-    where = (source.url, source.path)
-    before = next((each.skills for each in project.sources if (each.url, each.path) == where), ())
+    where = (source.kind, source.url, source.path)
+    before = next((each.skills for each in project.sources if (each.kind, each.url, each.path) == where), ())
     if named or before or take_all:
         return () if take_all else tuple(dict.fromkeys((*before, *named)))
     if out.as_json or not sys.stdin.isatty():
         return ()
     with out.progress('Fetching') as working:
-        skills = project.registry(source, locked=False, progress=working.on_git).find().skills
+        skills = project.registry(source, locked=False, progress=working.on_fetch).find().skills
     return choose(out, skills) if len(skills) > 1 else ()
 
 
 def _checked(url: str, path: str, token_env: str | None) -> ProjectSource:
     address = ProjectSource.parse(url)
     if path and address.path:
-        raise Failure(f'The URL already names the folder {address.path!r}; leave --path out.')
+        raise Failure(f'The address already names the folder {address.path!r}; leave --path out.')
     if token_env is not None and token_env not in os.environ:
         # Not repeated: `--token-env $TOKEN` gives the token itself, which must not be shown or written down.
         raise Failure('--token-env takes the name of an environment variable, and none of this name is set.')

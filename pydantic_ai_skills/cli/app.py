@@ -11,6 +11,7 @@ from typer import Option
 from .add import add
 from .chat import chat
 from .doctor import doctor
+from .import_lock import import_lock
 from .list import list_skills
 from .lock import lock
 from .new import new
@@ -19,6 +20,7 @@ from .prompt import prompt
 from .remove import remove
 from .run import run
 from .search import search
+from .serve import serve
 from .show import show
 from .sync import sync
 from .trust import trust
@@ -57,10 +59,12 @@ COMMANDS = {
     'run': run,
     'new': new,
     'add': add,
+    'import': import_lock,
     'sync': sync,
     'lock': lock,
     'outdated': outdated,
     'remove': remove,
+    'serve': serve,
     'trust': trust,
     'chat': chat,
     'doctor': doctor,

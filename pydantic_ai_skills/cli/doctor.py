@@ -115,6 +115,8 @@ def _extras() -> Iterator[Check]:
     for extra, package, purpose in (
         ('cli', 'typer', 'this command line'),
         ('git', 'gitpython', 'skills from git repositories'),
+        ('mcp', 'fastmcp-slim', 'skills from MCP servers, and serving them'),
+        ('objects', 'obstore', 'skills from object stores'),
         ('packages', 'griffelib', 'modules of installed packages as skills'),
         ('watch', 'watchfiles', 'noticing changes as they happen'),
     ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic_ai_skills import GitSkillsRegistry, SkillRegistryError
+from pydantic_ai_skills import SkillRegistryError, SourceRegistry
 
 from .command import command
 from .output import Output
@@ -23,7 +23,7 @@ def lock(out: Output, sources: SourceArgument = None) -> None:
     for source in chosen_sources(project, sources):
         before = _locked_skills(project.registry(source))
         with out.progress(f'Fetching {source}') as working:
-            found = project.lock(source, progress=working.on_git).find()
+            found = project.lock(source, progress=working.on_fetch).find()
         after = _locked_skills(project.registry(source))
         changes = _changes(before, after)
         results[str(source)] = {**found_data(found), 'changes': changes}
@@ -35,7 +35,7 @@ def lock(out: Output, sources: SourceArgument = None) -> None:
     finish(out, results)
 
 
-def _locked_skills(registry: GitSkillsRegistry) -> dict[str, str]:
+def _locked_skills(registry: SourceRegistry) -> dict[str, str]:
     try:
         return dict(registry.locked_source().skills)
     except SkillRegistryError:

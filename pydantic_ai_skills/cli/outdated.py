@@ -18,7 +18,7 @@ UP_TO_DATE = 'up to date'
 def outdated(out: Output, sources: SourceArgument = None) -> int:
     """Show sources that have changed since they were locked.
 
-    It asks the servers of a trusted checkout, and fetches nothing. The exit status is 1 if the commit of a source is
+    It asks the sources of a trusted checkout, and installs nothing. The exit status is 1 if the revision of a source is
     not the locked one.
     """
     project = find_project()

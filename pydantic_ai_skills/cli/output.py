@@ -26,7 +26,7 @@ from pydantic_ai_skills import SkillProblem
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from pydantic_ai_skills import GitProgress
+    from pydantic_ai_skills import FetchProgress
 
 MIN_WIDTH = 24
 """A table whose shortened column would be narrower than this is written as blocks."""
@@ -248,7 +248,7 @@ class Working:
         return update and (lambda done, total: update(completed=done, total=total))
 
     @property
-    def on_git(self) -> Callable[[GitProgress], None] | None:
+    def on_fetch(self) -> Callable[[FetchProgress], None] | None:
         """Takes the progress of a fetch; `None` if progress is not shown."""
         update = self._update
         return update and (

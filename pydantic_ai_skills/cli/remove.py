@@ -1,4 +1,4 @@
-"""`remove`: remove the skills of a git repository from the project."""
+"""`remove`: remove the skills of a source from the project."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .sources import local_skills, matching_sources, names_of
 @command
 def remove(
     out: Output,
-    source: Annotated[str, Argument(metavar='SOURCE', help='The URL of a source, or the name of its skill.')],
+    source: Annotated[str, Argument(metavar='SOURCE', help='The address of a source, or the name of its skill.')],
 ) -> None:
-    """Remove the skills of a git repository.
+    """Remove the skills of a source.
 
     The name of a skill that was added with `--skill` removes only that one.
     """
@@ -25,13 +25,13 @@ def remove(
     chosen, *others = matching_sources(project, source)
     if others:
         matches = ', '.join(map(str, (chosen, *others)))
-        raise Failure(f'{source!r} is ambiguous: {matches}. Name one with its ref, or as URL (PATH).')
+        raise Failure(f'{source!r} is ambiguous: {matches}. Name one with its ref, or as ADDRESS (PATH).')
     names = names_of(local_skills(project, chosen))
     skill = source.removeprefix(chosen.prefix) if source in names else None
     if skill is not None and skill not in chosen.skills and len(names) > 1:
         raise Failure(
-            f'{source!r} is one of {len(names)} skills of {chosen}: {", ".join(names)}. Remove all of them by the URL, '
-            'or choose those to keep: add the URL again with --skill.'
+            f'{source!r} is one of {len(names)} skills of {chosen}: {", ".join(names)}. Remove all of them by the '
+            'address, or choose those to keep: add it again with --skill.'
         )
     project.remove(chosen, skill=skill)
     if skill is not None:

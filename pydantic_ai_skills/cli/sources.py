@@ -1,13 +1,14 @@
-"""The git sources of the project that a command works with: how they are named, and what they have here."""
+"""The sources of the project that a command works with: how they are named, and what they have here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Annotated, Any
 
 from typer import Argument
 
-from pydantic_ai_skills import ProjectSource, SkillsProject
+from pydantic_ai_skills import ProjectSource, SkillsProject, SkillValidationError
 from pydantic_ai_skills.types import FoundSkills
 
 from .formats import problems_data
@@ -15,9 +16,9 @@ from .output import Failure, Output
 from .skills import hint_for
 
 SourceArgument = Annotated[
-    list[str] | None, Argument(metavar='SOURCE', help='URLs of sources, or names of their skills; all by default.')
+    list[str] | None, Argument(metavar='SOURCE', help='Addresses of sources, or names of their skills; all by default.')
 ]
-NO_SOURCES = 'This project has no git sources. Add one with: pydantic-ai-skills add URL'
+NO_SOURCES = 'This project has no sources. Add one with: pydantic-ai-skills add ADDRESS'
 
 
 def chosen_sources(project: SkillsProject, names: Iterable[str] | None) -> list[ProjectSource]:
@@ -28,9 +29,11 @@ def chosen_sources(project: SkillsProject, names: Iterable[str] | None) -> list[
 
 
 def matching_sources(project: SkillsProject, name: str) -> list[ProjectSource]:
-    """The sources with this URL, with or without a ref, or with a skill of this name; fails if there are none."""
+    """The sources with this address, with or without a ref, or with a skill of this name; fails if there are none."""
     wanted = name.removesuffix('/').removesuffix('.git')
-    spellings = {wanted, str(ProjectSource.parse(wanted))}
+    spellings = {name, wanted, wanted.partition('+')[2]}
+    with suppress(SkillValidationError):  # the name of a skill is not an address
+        spellings.add(str(ProjectSource.parse(wanted)))
     sources = project.sources
     matches = [source for source in sources if spellings & {source.url.removesuffix('.git'), source.url, str(source)}]
     matches = matches or [source for source in sources if f'{source.url}@{source.ref}' in spellings]

@@ -33,7 +33,7 @@ def sync(
     failed = False
     for source in chosen_sources(project, sources):
         with out.progress(f'Fetching {source}') as working:
-            found = _install(project, source, working.on_git, frozen=frozen)
+            found = _install(project, source, working.on_fetch, frozen=frozen)
         failed |= any(problem.severity == 'error' for problem in found.problems)
         results[str(source)] = found_data(found)
         if not out.as_json:
@@ -49,7 +49,9 @@ def _install(project: SkillsProject, source: ProjectSource, progress: Any, *, fr
     local = local_skills(project, source)
     if not _is_incomplete(local):
         return local
-    fetched = source.named(project.registry(source, progress=progress)).find()
+    registry = project.registry(source, progress=progress)
+    registry.fetch_all()
+    fetched = source.named(registry).find()
     # `fetched` may have the problem that a ref has moved on, which does not matter to what is locked.
     local = local_skills(project, source)
     return fetched if _is_incomplete(local) else local

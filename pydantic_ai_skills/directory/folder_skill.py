@@ -312,7 +312,7 @@ class Listing:
 
     def _is_refused(self, entry: os.DirEntry[str], name: str) -> bool:
         """Whether an entry is never offered, whatever it holds; notes why."""
-        if not _can_be_shown(entry.name):
+        if not can_be_shown(entry.name):
             message = 'Its name has characters that a model cannot be shown; rename it.'
             self._leave_out('file-unreadable', name, message)
             return True
@@ -371,29 +371,23 @@ def settled(status: os.stat_result, started: int, coarse_tick_ns: int = ScanLimi
     return NEVER if started - tick <= changed <= time.time_ns() + tick else found
 
 
-def _can_be_shown(name: str) -> bool:
+def can_be_shown(name: str) -> bool:
     """Whether a model sees the name as it is, and so can ask for it."""
     return name.isprintable() and name == ' '.join(name.split()) and not HIDDEN.search(name)
 
 
 def _may_be_script(name: str) -> bool:
     """Whether what a file is offered for depends on its text and its rights."""
+    from pydantic_ai_skills.execution.interpreters import SCRIPT_NAME  # not needed before files are listed
+
     is_at_home = '/' not in name or name.startswith('scripts/')
-    return is_at_home or _has_script_suffix(name) or '.' not in name.rpartition('/')[2]
+    return is_at_home or SCRIPT_NAME.match(name) is not None or '.' not in name.rpartition('/')[2]
 
 
 def _can_run(name: str, head: bytes, *, executable: bool) -> bool:
     """Whether a file can be started. The right to execute alone says little: many archives give it to every file."""
-    from pydantic_ai_skills.execution.interpreters import PROGRAM_MAGIC  # not needed before files are listed
+    from pydantic_ai_skills.execution.interpreters import PROGRAM_MAGIC, SCRIPT_NAME
 
-    if _has_script_suffix(name) or head.startswith(b'#!'):
+    if SCRIPT_NAME.match(name) or head.startswith(b'#!'):
         return True
     return executable and (head.startswith(PROGRAM_MAGIC) or '.' not in name.rpartition('/')[2].lstrip('.'))
-
-
-def _has_script_suffix(name: str) -> bool:
-    """Whether the suffix of a file says that it can be run, unless it only declares types."""
-    from pydantic_ai_skills.execution.interpreters import SCRIPT_SUFFIXES
-
-    lower = name.lower()
-    return os.path.splitext(lower)[1] in SCRIPT_SUFFIXES and not lower.endswith(('.d.ts', '.d.mts'))

@@ -8,6 +8,7 @@ one that was replaced as a whole, and at everything once in a while.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import tempfile
@@ -15,6 +16,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
+from functools import partial
 from importlib.util import find_spec
 from itertools import count
 from typing import Any, NamedTuple
@@ -164,7 +166,7 @@ class Events:
         self.folders = folders
         # A folder of our own is watched with the others: events arrive in order, so a file made there marks the end.
         self._own = os.path.realpath(tempfile.mkdtemp(prefix='pydantic-ai-skills-'))
-        weakref.finalize(self, shutil.rmtree, self._own, ignore_errors=True)
+        weakref.finalize(self, _remove, self._own)
         self._fence = Fence(self._own)
         # No timeout: watchfiles drops the events that arrive at the moment of a timeout.
         self._changes: Iterator[set[tuple[Any, str]]] = watch(
@@ -197,6 +199,17 @@ class Events:
                 os.unlink(mark)
                 return changed
         return None
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder; in a thread if an event loop is running here, which must not wait for a disk."""
+    remove = partial(shutil.rmtree, folder, ignore_errors=True)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        remove()
+    else:
+        threading.Thread(target=remove).start()
 
 
 class Fence:

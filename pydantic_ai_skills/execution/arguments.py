@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator
@@ -30,22 +31,19 @@ from pydantic_core import from_json
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
-from .words import (
-    POSITIONAL_KEY,
-    STDIN_KEY,
-    encoded,
-    flag_words,
-    kind_of,
-    shown,
-    to_positional,
-    to_word,
-)
-
 if TYPE_CHECKING:
     from pydantic_ai_skills.types.script import SkillScript
 
     from .declared import Declaration
 
+POSITIONAL_KEY = '_'
+"""The key whose value is passed as positional arguments."""
+
+STDIN_KEY = '_stdin'
+"""The key whose value is written to standard input. It does not clash with a `--stdin` flag of the script."""
+
+MAX_ARGUMENT_BYTES = 100_000
+"""How long one argument may be. Linux refuses to start a program with one of 128 KiB."""
 
 MAX_ARGUMENTS = 1_000
 """How many items an argument vector may have."""
@@ -64,6 +62,7 @@ MAX_LITERAL_CHARS = 64 * 1024
 
 _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9_.-]{0,99}')
 _DASHED = re.compile(rf'-{{0,2}}{_NAME.pattern}')
+_NEGATIVE_NUMBER = re.compile(r'-(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?', re.ASCII)
 _OPERATORS = frozenset({'|', '||', '&', '&&', ';', '>', '>>', '<', '2>', '2>&1'})
 _RUNNERS = frozenset({'python', 'python3', 'node', 'bash', 'sh', 'uv', 'run', 'bun', 'npx', 'tsx', 'ruby', 'perl'})
 
@@ -86,9 +85,12 @@ def script_arguments(script: SkillScript, args: Any, source: bytes | None = None
     Raises:
         SkillScriptExecutionError: The arguments do not fit, or the file cannot be opened.
     """
+    value = _plain(args, script.name)
+    if not isinstance(value, dict):  # passed on as it is
+        return build_arguments(value)
     from .declared import declaration_of  # brings in the readers, which few processes need
 
-    return build_arguments(args, declaration_of(script, source), name=script.name)
+    return build_arguments(value, declaration_of(script, source), name=script.name)
 
 
 def build_arguments(args: Any, declared: Declaration | None = None, *, name: str = '') -> ArgumentVector:
@@ -99,19 +101,23 @@ def build_arguments(args: Any, declared: Declaration | None = None, *, name: str
         declared: What the script declares, where it can be read.
         name: The script, for messages.
     """
-    value = _parse(args, name) if isinstance(args, str) else args
-    if value is None:
-        value = {}
+    value = _plain(args, name)
     if isinstance(value, dict):
         return _from_object(cast('dict[Any, Any]', value), declared, name)
     if isinstance(value, list):
         return ArgumentVector(argv=_checked(to_word(item, f'Item {i}') for i, item in enumerate(_items(value), 1)))
     raise SkillScriptExecutionError(
-        f'Arguments must be an object such as {{"query": "x"}} or a list such as ["in.pdf"], not {kind_of(value)}.'
+        f'Arguments must be an object such as {{"query": "x"}} or a list such as ["in.pdf"], not {_kind_of(value)}.'
     )
 
 
 # --- Text ---------------------------------------------------------------------------------------------------------
+
+
+def _plain(args: Any, name: str) -> Any:
+    """What was sent, without the text around it; nothing is an empty object."""
+    value = _parse(args, name) if isinstance(args, str) else args
+    return {} if value is None else value
 
 
 def _parse(text: str, name: str) -> Any:
@@ -159,6 +165,13 @@ def _line(text: str, name: str) -> list[str]:
     return words
 
 
+def as_mapping(args: object) -> object:
+    """Normalize arguments as the model may write them: nothing, an object, or a string that holds either."""
+    if isinstance(args, str):
+        args = from_json(args) if args.strip() else None
+    return {} if args is None else args
+
+
 # --- Objects ------------------------------------------------------------------------------------------------------
 
 
@@ -194,8 +207,8 @@ def _stdin(value: Any) -> str | None:
         return None
     what = f'The value of {STDIN_KEY!r}'
     if not isinstance(value, str):
-        raise SkillScriptExecutionError(f'{what} must be text, not {kind_of(value)}.')
-    if len(encoded(value, what)) > MAX_STDIN_BYTES:
+        raise SkillScriptExecutionError(f'{what} must be text, not {_kind_of(value)}.')
+    if len(_encoded(value, what)) > MAX_STDIN_BYTES:
         raise SkillScriptExecutionError(f'{what} is longer than {MAX_STDIN_BYTES:,} bytes. Send less.')
     return value
 
@@ -228,7 +241,7 @@ def _flag_name(name: Any, allowed: re.Pattern[str] = _NAME) -> str:
     if isinstance(name, str) and allowed.fullmatch(name):
         return name
     raise SkillScriptExecutionError(
-        f'{shown(name)} cannot be the name of an argument. A name is letters, digits, "_", "-" and ".", at most 100 '
+        f'{_shown(name)} cannot be the name of an argument. A name is letters, digits, "_", "-" and ".", at most 100 '
         f'of them, and begins with a letter or digit. Positional arguments go under {POSITIONAL_KEY!r}.'
     )
 
@@ -252,8 +265,77 @@ def _checked(words: Iterable[str]) -> tuple[str, ...]:
     return argv
 
 
-def as_mapping(args: object) -> object:
-    """Normalize arguments as the model may write them: nothing, an object, or a string that holds either."""
-    if isinstance(args, str):
-        args = from_json(args) if args.strip() else None
-    return {} if args is None else args
+# --- Words --------------------------------------------------------------------------------------------------------
+
+
+def to_word(value: Any, what: str) -> str:
+    """One value as the text of one argument; `what` begins the message if that is impossible."""
+    text = value if isinstance(value, str) else _as_text(value, what)
+    size = len(_encoded(text, what))
+    if '\0' in text:
+        raise SkillScriptExecutionError(f'{what} contains a NUL character, which no program accepts. Leave it out.')
+    if size > MAX_ARGUMENT_BYTES:
+        raise SkillScriptExecutionError(
+            f'{what} is {size:,} bytes long; an argument may have {MAX_ARGUMENT_BYTES:,}. '
+            f'Send long text under {STDIN_KEY!r}, or as a file the script can read.'
+        )
+    return text
+
+
+def to_positional(value: Any, what: str) -> str:
+    """One value as a word that stands for itself: it must not be read as a flag."""
+    text = to_word(value, what)
+    if is_read_as_flag(text):
+        raise SkillScriptExecutionError(
+            f'The positional argument {_shown(text)} begins with a dash and would be read as a flag. Send a flag '
+            'as {"name": value}, a file as "./-name", or all arguments as one list, which is passed on as it is.'
+        )
+    return text
+
+
+def is_read_as_flag(text: str) -> bool:
+    """Whether a script would read a positional argument as a flag, unlike a negative number or a single dash."""
+    return text.startswith('-') and text != '-' and not _NEGATIVE_NUMBER.fullmatch(text)
+
+
+def flag_words(flag: str, text: str) -> tuple[str, ...]:
+    """A flag and its value. One that begins with a dash is joined to the flag, or it would be read as another flag."""
+    if not text.startswith('-'):
+        return flag, text
+    return (f'{flag}={text}' if flag.startswith('--') else f'{flag}{text}',)
+
+
+def _encoded(text: str, what: str) -> bytes:
+    """The bytes of a text."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        message = f'{what} contains half of a surrogate pair. Send valid Unicode text.'
+        raise SkillScriptExecutionError(message) from error
+
+
+def _kind_of(value: object) -> str:
+    """The type of a value in the terms of JSON, which the model wrote."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    kinds: dict[type, str] = {dict: 'an object', list: 'a list', str: 'text', int: 'a number', float: 'a number'}
+    return kinds.get(type(value), f'a {type(value).__name__}')
+
+
+def _shown(value: Any) -> str:
+    """A value for a message."""
+    return text if len(text := repr(value)) <= 60 else f'{text[:57]}…'
+
+
+def _as_text(value: Any, what: str) -> str:
+    if isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, int) and value.bit_length() <= 1024:
+        return str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return repr(value)
+    kind = 'a number a script cannot be given' if isinstance(value, int | float) else _kind_of(value)
+    raise SkillScriptExecutionError(
+        f'{what} is {kind}. A script takes text, numbers, true or false, or a list of them. '
+        'Send structured data as a string that holds JSON.'
+    )

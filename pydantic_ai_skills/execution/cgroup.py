@@ -30,6 +30,7 @@ EMPTY_SECONDS = 0.2
 CONTROLLERS = {'processes': 'pids', 'memory': 'memory'}
 """What the kernel calls the limits that a group can hold."""
 
+_READ_BYTES = 8192
 _TRIAL = {'processes': 8, 'memory': 1 << 26}
 _numbers = count(1)
 
@@ -54,7 +55,8 @@ class ControlGroup:
         except OSError as error:
             self.close()
             raise SkillScriptExecutionError(f'No control group could be made for a script: {error}.') from error
-        self._threads_join = [folder for folder in self._distinct if (folder / 'tasks').exists()]  # in version 1 only
+        # Only in version 1, threads can join.
+        self._threads_join = [folder for folder in self._distinct if os.path.exists(f'{folder}/tasks')]
         for folder in self._distinct:
             if folder not in self._threads_join:
                 self.prefix += '/bin/sh', '-c', 'echo 0 >"$0" && exec "$@"', str(folder / 'cgroup.procs')
@@ -216,12 +218,13 @@ def _write(file: str, value: int) -> None:
 
 
 def _read(file: str) -> bytes:
-    with open(file, 'rb', buffering=0) as opened:
-        return opened.read()
+    with ExitStack() as opened:
+        descriptor = _open(opened, file, os.O_RDONLY)
+        return b''.join(iter(lambda: os.read(descriptor, _READ_BYTES), b''))
 
 
-def _open(stack: ExitStack, file: str) -> int:
-    descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
+def _open(stack: ExitStack, file: str, flags: int = os.O_WRONLY) -> int:
+    descriptor = os.open(file, flags | os.O_CLOEXEC)
     stack.callback(os.close, descriptor)
     return descriptor
 

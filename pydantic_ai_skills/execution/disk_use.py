@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pydantic_ai_skills.filesystem.safe_open import FileStamp
 
-from .limits import MIB, ScriptLimits
+from .limits import MIB
 from .private_dirs import remove_private_folder
 from .work_files import remove_changed
 
@@ -41,20 +41,18 @@ class Measured(NamedTuple):
     """Whether all could be counted."""
 
 
-def room_in(folder: Path, limits: ScriptLimits, *, is_private: bool, most: int = MAX_WORK_FILES) -> WorkRoom:
-    """What a work folder may hold during a run.
+def room_in(folder: Path, limit: int, *, is_private: bool, most: int = MAX_WORK_FILES) -> WorkRoom:
+    """What a work folder may hold during a run that has a `limit` in bytes.
 
     A private one holds what all scripts wrote, which has a limit; one that the application has put more into may not
     grow. In a folder of the developer, only what is added counts.
     """
-    if limits.work_folder is None:
-        return WorkRoom()
     there = measure(folder, sys.maxsize, 2 * most)
     if there.files > 2 * most:
-        return WorkRoom(limits.work_folder, None)
+        return WorkRoom(limit, None)
     if is_private:
-        return WorkRoom(max(limits.work_folder, there.size), max(most, there.files))
-    return WorkRoom(limits.work_folder + there.size, most + there.files)
+        return WorkRoom(max(limit, there.size), max(most, there.files))
+    return WorkRoom(limit + there.size, most + there.files)
 
 
 def has_room(folder: Path, room: WorkRoom) -> bool:

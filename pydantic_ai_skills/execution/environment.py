@@ -1,4 +1,7 @@
-"""Builds the environment of a script and knows which of its values must not reach the model."""
+"""Builds the environment of a script and knows which of its values must not reach the model.
+
+The skill's folder is on the `PYTHONPATH`, so that `from scripts.x import y` works wherever the script starts.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ import base64
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias, cast
 from urllib.parse import quote, quote_plus
 
@@ -31,6 +36,7 @@ EnvValues: TypeAlias = 'Mapping[str, str | SecretStr] | Callable[[Any], Mapping[
 SkillEnv: TypeAlias = 'Sequence[str] | EnvValues'
 """For one skill: names of variables to pass on from this process, or variables with their values."""
 
+_SITE_MODULES = frozenset({'sitecustomize', 'usercustomize'})
 _NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _SECRET_NAME = re.compile(
     r'KEY|TOKEN|SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|SESSION|DSN|DATABASE_URL|CONNECTION_STRING|WEBHOOK'
@@ -123,3 +129,54 @@ def _check(name: str, value: object, error: type[Exception]) -> str:
         if b'\0' not in (encoded := os.fsencode(cast('str', text))):
             return os.fsdecode(encoded)
     raise error(f'The environment variable {name!r} contains a NUL character or half of a surrogate pair.')
+
+
+# --- What the skill adds ------------------------------------------------------------------------------------------
+
+
+def with_skill(env: Mapping[str, str], skill_dir: Path, *, as_module: bool) -> dict[str, str]:
+    """The variables of a script, with those that tell where its skill is and let it import the skill's modules."""
+    imports = import_variables(str(skill_dir), top_modules_in(skill_dir), env, as_module=as_module)
+    return {**env, **imports, 'SKILL_DIR': str(skill_dir), 'CLAUDE_SKILL_DIR': str(skill_dir)}
+
+
+def import_variables(
+    skill_dir: str, modules: Iterable[str], env: Mapping[str, str], *, as_module: bool, separator: str = os.pathsep
+) -> dict[str, str]:
+    """The variables that make the modules in a skill's folder importable, in addition to what the developer set.
+
+    There are none if one of the `modules` at its top would take the place of a module of the standard library: it does
+    not when somebody calls `python scripts/x.py`, either. A script that runs as a module needs the folder in any case.
+    """
+    names = {name.removesuffix('.py') for name in modules}
+    if separator in skill_dir or (not as_module and names & (sys.stdlib_module_names | _SITE_MODULES)):
+        return {}
+    return {'PYTHONPATH': separator.join(filter(None, (env.get('PYTHONPATH'), skill_dir)))}
+
+
+def top_modules(files: Iterable[str]) -> set[str]:
+    """The modules and packages at the top of a skill, from the paths of its files."""
+    paths = [PurePosixPath(file).parts for file in files]
+    modules = {parts[0] for parts in paths if len(parts) == 1 and parts[0].endswith('.py')}
+    return modules | {parts[0] for parts in paths if len(parts) == 2 and parts[1] == '__init__.py'}
+
+
+def top_modules_in(folder: Path) -> set[str]:
+    """The modules and packages at the top of a skill's folder."""
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name for entry in entries if _is_module(entry)}
+    except OSError:
+        return set()
+
+
+def _is_module(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith('.py') or os.path.exists(os.path.join(entry.path, '__init__.py'))
+
+
+def with_folder_first(search_path: str, program: str | None) -> str:
+    """A `PATH` on which the folder of a program comes first, unless it is on it already."""
+    folder = os.path.dirname(program or '')
+    if not folder or folder in search_path.split(os.pathsep):
+        return search_path
+    return os.pathsep.join(filter(None, (folder, search_path)))

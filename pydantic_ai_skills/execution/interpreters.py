@@ -5,7 +5,8 @@ to any program in its place, or in place of a folder on the way to it. So it is 
 step by step and without following links.
 
 The program is that of its shebang, else of its suffix, else the script itself if it is executable. A Python script that
-declares dependencies in its head (PEP 723) is run by uv, which installs them.
+declares dependencies in its head (PEP 723) is run by uv, which installs them, or else by Python, which may have them.
+One with relative imports is started as a module, as `python -m scripts.z` in the skill's folder does.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import shlex
 import shutil
 import stat
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -51,8 +53,10 @@ INTERPRETERS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 """The programs that can run each suffix, with their own arguments. The first one installed is used."""
 
-SCRIPT_SUFFIXES = frozenset(INTERPRETERS)
-"""Suffixes (lower case) of files that are scripts whether or not they are executable."""
+SCRIPT_NAME = re.compile(
+    rf'(?!.*\.d\.m?ts\Z).*[^/](?:{"|".join(map(re.escape, INTERPRETERS))})\Z', re.IGNORECASE | re.ASCII | re.DOTALL
+)
+"""Matches the names of files that can be started whatever is in them. A `.d.ts` only declares types."""
 
 MAX_HEAD_BYTES = 64 * 1024
 """How much of a script is read. Inline dependencies of a Python script have to be in it."""
@@ -67,6 +71,11 @@ _PYTHON = re.compile(r'python(3(\.\d+)?)?')
 PROGRAM_MAGIC = (b'\x7fELF', b'\xcf\xfa\xed\xfe', b'\xca\xfe\xba\xbe')
 """The first bytes of files that the kernel itself can start, on Linux and macOS."""
 
+_RELATIVE_IMPORT = re.compile(rb'^[ \t]*from[ \t]+\.[\w.]*[ \t]+import[ \t(]', re.MULTILINE)
+UV_CHECK = ('sync', '--quiet', '--script')
+"""The arguments, before the path of a script, with which uv succeeds only if it can provide its packages."""
+
+_UV_RUN = ('run', *UV_CHECK[1:])
 _KNOWN = {'uv', *(program for programs in INTERPRETERS.values() for program, *_ in programs)}
 _SYSTEM_FOLDERS = ('/usr/bin', '/bin', '/usr/local/bin')
 
@@ -88,6 +97,11 @@ def local_file(script: SkillScript) -> Path:
     if script.path is None:
         raise SkillScriptExecutionError(f'The script {script.name!r} is not a file on this machine.')
     return script.path
+
+
+def skill_folder(script: SkillScript, path: Path) -> Path:
+    """The folder of a script's skill, or its own folder if it has no skill."""
+    return (script.skill_dir or path.parent).absolute()
 
 
 def read_script_head(script: SkillScript) -> ScriptHead:
@@ -141,33 +155,50 @@ class Interpreter:
     """Whether any Python will do, so that the executor chooses it."""
 
     dependencies: tuple[str, ...] = ()
-    """Packages that uv has to install first."""
-
-
-def has_script_suffix(name: str) -> bool:
-    """Whether the suffix of a file says that it can be run, unless it only declares types."""
-    return PurePosixPath(name).suffix.lower() in SCRIPT_SUFFIXES and not name.lower().endswith(('.d.ts', '.d.mts'))
+    """Packages that uv has to provide first. Whether it can is what `UV_CHECK` finds out."""
 
 
 def interpreters_for(name: str, head: bytes, *, executable: bool, inline: bool = True) -> list[Interpreter]:
     """The programs that can run a script with this name and beginning, best first; none if it is a program itself.
 
-    With `inline`, uv runs a Python script that declares its dependencies; otherwise Python does.
+    With `inline`, uv comes before Python for a script that declares its dependencies or asks for uv; otherwise Python
+    has to do.
     """
     suffix = PurePosixPath(name).suffix.lower()
     if shebang := _shebang(head):
-        found = [_from_shebang(shebang, name)]
-    elif suffix == '.py':
-        found = [Interpreter(program='python3', is_python=True)]
-    elif suffix in INTERPRETERS:
+        return _with_uv(_from_shebang(shebang, name), head, inline=inline)
+    if suffix == '.py':
+        return _with_uv(_ANY_PYTHON, head, inline=inline)
+    if suffix in INTERPRETERS:
         return [Interpreter(program=program, arguments=tuple(rest)) for program, *rest in INTERPRETERS[suffix]]
-    else:
-        return _without_suffix(name, head, executable=executable)
-    if not inline and PurePosixPath(found[0].program).name == 'uv':
-        return [Interpreter(program='python3', is_python=True)]
-    if inline and found[0].is_python and (dependencies := _inline_dependencies(head)):
-        return [Interpreter(program='uv', arguments=('run', '--quiet', '--script'), dependencies=dependencies)]
-    return found
+    return _without_suffix(name, head, executable=executable)
+
+
+_ANY_PYTHON = Interpreter(program='python3', is_python=True)
+
+
+def _with_uv(interpreter: Interpreter, head: bytes, *, inline: bool) -> list[Interpreter]:
+    """A Python, after the uv that provides packages for it; what is neither stays alone."""
+    if not interpreter.is_python and not is_uv([interpreter.program]):
+        return [interpreter]
+    python, dependencies = interpreter if interpreter.is_python else _ANY_PYTHON, _inline_dependencies(head)
+    if not inline or (interpreter.is_python and not dependencies):
+        return [python]
+    uv = Interpreter(program='uv', arguments=_UV_RUN) if interpreter.is_python else interpreter
+    return [replace(uv, dependencies=dependencies), python]
+
+
+def is_uv(command: Sequence[str]) -> bool:
+    """Whether a command is one of uv; one without words is none."""
+    return bool(command) and PurePosixPath(command[0]).name == 'uv'
+
+
+def uv_check(interpreter: Sequence[str], head: ScriptHead) -> list[str]:
+    """What to put before the script's path to find out whether uv can provide its packages; empty if there are none."""
+    if not is_uv(interpreter) or not _inline_dependencies(head.head):
+        return []
+    start = interpreter.index('--python') if '--python' in interpreter else len(interpreter)
+    return [interpreter[0], *UV_CHECK[:-1], *interpreter[start : start + 2], UV_CHECK[-1]]
 
 
 def _without_suffix(name: str, head: bytes, *, executable: bool) -> list[Interpreter]:
@@ -198,12 +229,38 @@ def find_interpreter(
     candidates = interpreters_for(script.name, script.head, executable=script.executable, inline=inline)
     for candidate in candidates:
         if found := _installed(candidate, python=python, search_path=search_path, anywhere=anywhere):
-            extra = ['--python', python] if candidate.dependencies and python else []
+            extra = ['--python', python] if candidate.arguments == _UV_RUN and python else []
             program = str(Path(found).absolute())  # the script starts in another folder
             return [program, *candidate.arguments[:-1], *extra, *candidate.arguments[-1:]]
     if candidates:
         raise _missing(script.name, candidates, python=python)
     return []
+
+
+def module_name(file: str, head: bytes) -> str | None:
+    """The module as which to run a Python script, a path in its skill: one in a folder, with relative imports."""
+    path = PurePosixPath(file)
+    if path.suffix != '.py' or len(path.parts) < 2 or not _RELATIVE_IMPORT.search(head):
+        return None
+    names = (*path.parts[:-1], path.stem)
+    return '.'.join(names) if all(name.isidentifier() for name in names) else None
+
+
+def module_words(name: str) -> list[str]:
+    """What follows the interpreter to run a module. `-P` keeps the folder it starts in out of its imports."""
+    return ['-P', '-m', name]
+
+
+def start_words(path: Path, skill_dir: Path, head: ScriptHead, interpreter: Sequence[str]) -> list[str]:
+    """What follows the interpreter to run a script: its path, or its module where it has to be run as one."""
+    can_be_one = skill_dir in path.parents and not is_uv(interpreter)
+    module = module_name(path.relative_to(skill_dir).as_posix(), head.head) if can_be_one else None
+    return [str(path)] if module is None or not _runs_on_python(head) else module_words(module)
+
+
+def _runs_on_python(head: ScriptHead) -> bool:
+    interpreters = interpreters_for(head.name, head.head, executable=head.executable, inline=False)
+    return bool(interpreters) and interpreters[0].is_python
 
 
 def _shebang(head: bytes) -> list[str]:

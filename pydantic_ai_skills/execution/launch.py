@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import anyio
-from anyio import to_thread
+from typing import Literal, TypeAlias, TypedDict
 
 from .arguments import ArgumentVector, build_arguments
-from .base import ScriptResult
 from .cgroup import ControlGroup
 from .disk_use import WorkRoom
-from .modules import import_variables, top_modules_in
-from .process import TICK
+from .environment import EnvValues, SkillEnv
+from .limits import ScriptLimits
+from .packages import UvEnvironments
 from .streaming import OnOutput
+from .watchdog import Watchdog
 from .work_dir import WorkDir
 
-if TYPE_CHECKING:
-    from pydantic_ai_skills.types.script import SkillScript
+StartIn: TypeAlias = Literal['work', 'script', 'skill']
+"""Where a script starts: in the work folder, in its own folder, or in its skill's folder."""
+
+
+class SubprocessOptions(TypedDict, total=False):
+    """The settings of `SubprocessSkillScriptExecutor` that each of its subclasses takes, documented there."""
+
+    timeout: float | None
+    python_executable: str | Path | None
+    limits: ScriptLimits | None
+    env: EnvValues | None
+    pass_env: Sequence[str]
+    skill_env: Mapping[str, SkillEnv] | None
+    cwd: StartIn
+    control_group: Path | Literal['auto'] | None
+    dependencies: Literal['uv'] | UvEnvironments | None
+
 
 COMMAND = 'run_command'
 """What messages call a shell command."""
@@ -73,6 +85,54 @@ class Launch:
     """Called with what it prints, as it is printed."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A process to run."""
+
+    label: str
+    """The name of the script, for messages."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+
+    stdin: str | None
+    """Text for its standard input; `None` gives an empty one."""
+
+    null: str = os.devnull
+    """The file that is the empty one."""
+
+    timeout: float
+    """Seconds it may run."""
+
+    max_output: int
+    """Bytes of output that are kept, both streams together."""
+
+    secrets: Collection[str] = ()
+    """Values that are masked in the output."""
+
+    pass_fds: Collection[int] = ()
+    """Descriptors it inherits."""
+
+    on_start: Callable[[int], None] | None = None
+    """Called with its id as soon as it was started."""
+
+    watch: Watchdog | None = None
+    """Asked repeatedly whether to stop it, and at the end whether the kernel did."""
+
+    kill: Callable[[], None] | None = None
+    """Ends it more thoroughly than killing its group does."""
+
+    check: Callable[[str], None] | None = None
+    """Called with standard error at the end; raises if the script has not run at all."""
+
+    group: ControlGroup | None = None
+    """The control group it runs in."""
+
+    on_output: OnOutput | None = None
+    """Called with what it prints, as it is printed, without secrets."""
+
+
 def launch_command(
     command: str,
     work_dir: WorkDir,
@@ -105,37 +165,3 @@ def launch_command(
         group=group,
         on_output=on_output,
     )
-
-
-def skill_folder(script: SkillScript, path: Path) -> Path:
-    """The folder of a script's skill, or its own folder if it has no skill."""
-    return (script.skill_dir or path.parent).absolute()
-
-
-def with_skill(env: Mapping[str, str], skill_dir: Path, *, as_module: bool) -> dict[str, str]:
-    """The variables of a script, with those that tell where its skill is and let it import the skill's modules."""
-    imports = import_variables(str(skill_dir), top_modules_in(skill_dir), env, as_module=as_module)
-    return {**env, **imports, 'SKILL_DIR': str(skill_dir), 'CLAUDE_SKILL_DIR': str(skill_dir)}
-
-
-async def in_thread(run: Callable[[Callable[[], bool]], ScriptResult]) -> ScriptResult:
-    """Call `run` in a worker thread, with a function that tells whether the call was cancelled meanwhile."""
-    started, cancelled, finished = threading.Event(), threading.Event(), threading.Event()
-
-    def work() -> ScriptResult:
-        started.set()
-        try:
-            return run(cancelled.is_set)
-        finally:
-            finished.set()
-
-    try:
-        # A limiter of its own: a long script must not hold a thread that file reads are waiting for.
-        return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
-    except BaseException:
-        cancelled.set()
-        # The worker kills and reaps the process within a tick. It may outlive the loop, so it is polled.
-        with anyio.move_on_after(8 * TICK, shield=True):
-            while started.is_set() and not finished.is_set():  # noqa: ASYNC110
-                await anyio.sleep(TICK / 5)
-        raise

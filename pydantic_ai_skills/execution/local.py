@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -11,22 +12,29 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
-from .arguments import ArgumentVector, script_arguments
-from .base import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
+from .arguments import build_arguments, script_arguments
+from .base import ScriptResult
 from .cgroup import ControlGroup, control_groups, groups_in
 from .disk_use import WorkRoom, room_in, take_back
-from .environment import EnvValues, ScriptEnvironment, SkillEnv, inherited_variables
-from .interpreters import ScriptHead, find_interpreter, local_file, read_script_head
-from .launch import Launch, in_thread, launch_command, skill_folder, with_skill
+from .environment import EnvValues, ScriptEnvironment, SkillEnv, inherited_variables, with_folder_first, with_skill
+from .interpreters import (
+    ScriptHead,
+    find_interpreter,
+    local_file,
+    read_script_head,
+    skill_folder,
+    start_words,
+    uv_check,
+)
+from .launch import Command, Launch, StartIn, launch_command
 from .limits import ScriptLimits
-from .modules import start_words, with_folder_first
-from .packages import UvEnvironments, with_packages
+from .packages import UvEnvironments, as_environments, with_packages
 from .private_dirs import close_to_others
-from .process import Command, Process
+from .process import Process, in_thread
 from .streaming import OnOutput
 from .watchdog import (
     Watchdog,
@@ -37,29 +45,13 @@ from .watchdog import (
     warn_of_unwatched,
     watched_limits,
 )
-from .work_dir import WorkDir, work_dir_for
+from .work_dir import WorkDir, is_empty, work_dir_for
 from .work_files import changed_files, stamps_of
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.types.script import SkillScript
 
-
-StartIn: TypeAlias = Literal['work', 'script', 'skill']
-"""Where a script starts: in the work folder, in its own folder, or in its skill's folder."""
-
-
-class SubprocessOptions(TypedDict, total=False):
-    """The settings of `SubprocessSkillScriptExecutor` that each of its subclasses takes, documented there."""
-
-    timeout: float | None
-    python_executable: str | Path | None
-    limits: ScriptLimits | None
-    env: EnvValues | None
-    pass_env: Sequence[str]
-    skill_env: Mapping[str, SkillEnv] | None
-    cwd: StartIn
-    control_group: Path | Literal['auto'] | None
-    dependencies: Literal['uv'] | UvEnvironments | None
+logger = logging.getLogger('pydantic_ai_skills')
 
 
 class SubprocessSkillScriptExecutor(ABC):
@@ -105,7 +97,7 @@ class SubprocessSkillScriptExecutor(ABC):
         self.environment = ScriptEnvironment(env=env, pass_env=pass_env, skill_env=skill_env or {})
         self.cwd: StartIn = cwd
         self._control_group: Path | Literal['auto'] | None = control_group
-        self.dependencies = _environments(dependencies)
+        self.dependencies = as_environments(dependencies)
 
     @property
     def timeout(self) -> float:
@@ -137,9 +129,7 @@ class SubprocessSkillScriptExecutor(ABC):
         """
         local_file(script)
         env, secrets = self.environment.build(script.skill_name, ctx, base=self._base_variables())
-        return await in_thread(
-            lambda cancelled: self._run(script, script_arguments(script, args), env, secrets, cancelled)
-        )
+        return await in_thread(lambda cancelled: self._run(script, args, env, secrets, cancelled))
 
     def command_line(self, script: SkillScript, args: Any = None) -> list[str]:
         """The program and the arguments that a run would start. Reads the file, so call it in a thread.
@@ -148,8 +138,9 @@ class SubprocessSkillScriptExecutor(ABC):
             SkillScriptExecutionError: The script could not be started with these arguments.
         """
         path, head = local_file(script).absolute(), read_script_head(script)
-        start = start_words(path, skill_folder(script, path), head)
-        return [*self._interpreter(head), *start, *script_arguments(script, args).argv]
+        interpreter = self._interpreter(head)
+        start = start_words(path, skill_folder(script, path), head, interpreter)
+        return [*interpreter, *start, *script_arguments(script, args, head.head).argv]
 
     def environment_names(self, script: SkillScript, ctx: Any = None) -> list[str]:
         """The names of the environment variables that a run would have, sorted.
@@ -187,23 +178,30 @@ class SubprocessSkillScriptExecutor(ABC):
             inline=packages is None,
         )
 
-    def _provide_packages(self, script: SkillScript, cancelled: Callable[[], bool]) -> Path | None:
-        """Install the packages that the script's skill needs, if this executor does that and there are any."""
-        requirements = script.required_packages if self.dependencies is not None else ()
-        if self.dependencies is None or not requirements:
-            return None
-        return self.dependencies.provide(
-            script.skill_name or script.name,
-            requirements,
-            python=self.python_executable or sys.executable,
-            builds=not self.sandboxed,
-            cancelled=cancelled,
-        )
+    def _own_python(self) -> Path:
+        return Path(self.python_executable or sys.executable)
+
+    def _on_python_if_needed(self, launch: Launch, head: ScriptHead, cancelled: Callable[[], bool]) -> Launch:
+        """Have Python run a script if uv cannot provide the packages that it declares: they may be installed there."""
+        check = uv_check(launch.interpreter, head)
+        if not check or self._provides(check, launch, cancelled):
+            return launch
+        return replace(launch, interpreter=self._interpreter(head, self._own_python()))
+
+    def _provides(self, check: list[str], launch: Launch, cancelled: Callable[[], bool]) -> bool:
+        """Whether uv provides the packages of a script, which it downloads now if they are not in its cache."""
+        asked = replace(launch, interpreter=check, arguments=build_arguments([]), group=None, on_output=None)
+        with ExitStack() as cleanup:
+            result = Process(self._command(asked, cleanup), cancelled).run()
+        if result.exit_code == 0 or cancelled():
+            return True
+        logger.warning('uv cannot provide the packages of %r, so Python runs it:\n%s', launch.label, result.stderr)
+        return False
 
     def _run(
         self,
         script: SkillScript,
-        arguments: ArgumentVector,
+        args: Any,
         env: dict[str, str],
         secrets: frozenset[str],
         cancelled: Callable[[], bool],
@@ -211,9 +209,14 @@ class SubprocessSkillScriptExecutor(ABC):
         # Absolute paths, since the script does not start in the current folder.
         path = local_file(script).absolute()
         skill_dir, head = skill_folder(script, path), read_script_head(script)
-        packages = self._provide_packages(script, cancelled)
+        arguments = script_arguments(script, args, head.head)
+        packages = None
+        if self.dependencies is not None:
+            python = str(self._own_python())
+            packages = self.dependencies.provide_for(
+                script, python=python, builds=not self.sandboxed, cancelled=cancelled
+            )
         env = env if packages is None else with_packages(env, packages)
-        interpreter, start = self._interpreter(head, packages), start_words(path, skill_dir, head)
         with work_dir_for(script, skill_dir) as work_dir, ExitStack() as cleanup:
             folder = work_dir.local_path()
             launch = Launch(
@@ -223,20 +226,24 @@ class SubprocessSkillScriptExecutor(ABC):
                 is_private=work_dir.is_private,
                 room=self._room(work_dir),
                 start_in={'work': folder, 'script': path.parent, 'skill': skill_dir}[self.cwd],
-                interpreter=interpreter,
-                start=start,
+                interpreter=self._interpreter(head, packages),
+                start=[str(path)],
                 arguments=arguments,
-                env={**with_skill(env, skill_dir, as_module='-m' in start), 'SKILL_WORK_DIR': str(folder)},
+                env={**env, 'SKILL_WORK_DIR': str(folder)},
                 secrets=secrets,
                 group=self._make_group(cleanup),
                 packages=packages,
                 on_output=script.on_output,
             )
+            launch = self._on_python_if_needed(launch, head, cancelled)
+            start = start_words(path, skill_dir, head, launch.interpreter)
+            env = with_skill(launch.env, skill_dir, as_module='-m' in start)
+            launch = replace(launch, start=start, env=env)
             # Looked at again, right before it starts: it may have been replaced meanwhile.
             process, result = self._execute(
                 launch, cleanup, cancelled, lambda: read_script_head(script), is_kept=script.work_dir is not None
             )
-        return _unless_stopped(process, result, f'The script {script.name!r}')
+        return process.unless_stopped(result, f'The script {script.name!r}')
 
     async def run_command(
         self,
@@ -292,11 +299,13 @@ class SubprocessSkillScriptExecutor(ABC):
                 on_output=on_output,
             )
             process, result = self._execute(launch, cleanup, cancelled)
-        return _unless_stopped(process, result, 'The command')
+        return process.unless_stopped(result, 'The command')
 
     def _room(self, work_dir: WorkDir) -> WorkRoom:
-        folder, is_private = work_dir.local_path(), work_dir.is_private
-        return room_in(folder, self.limits, is_private=is_private) if can_watch() else WorkRoom()
+        limit, folder = self.limits.work_folder if can_watch() else None, work_dir.local_path()
+        if limit is None or is_empty(folder):
+            return WorkRoom(limit)
+        return room_in(folder, limit, is_private=work_dir.is_private)
 
     def _execute(
         self,
@@ -309,13 +318,15 @@ class SubprocessSkillScriptExecutor(ABC):
     ) -> tuple[Process, ScriptResult]:
         """Run it to its end; `is_kept` says whether its work folder stays for others after it."""
         command = self._command(launch, cleanup)
-        before = stamps_of(launch.work_dir)
+        before = {} if is_empty(launch.work_dir) else stamps_of(launch.work_dir)
         check()
         if cancelled():
             raise SkillScriptExecutionError('The run was cancelled before the script started.')
         process = Process(command, cancelled)
         result = process.run()
         self._tidy(launch)
+        if is_empty(launch.work_dir):
+            return process, result
         over = take_back(launch.work_dir, launch.room, before) if is_kept and launch.is_private else None
         process.stopped = process.stopped or over
         files = changed_files(launch.work_dir, before)
@@ -334,13 +345,6 @@ class SubprocessSkillScriptExecutor(ABC):
         group = ControlGroup(parents, limits)
         cleanup.callback(group.close)
         return group
-
-
-def _unless_stopped(process: Process, result: ScriptResult, what: str) -> ScriptResult:
-    if process.stopped is None:
-        return result
-    error = SkillScriptTimeoutError if process.timed_out else SkillScriptStoppedError
-    raise error(f'{what} was stopped: {process.stopped}.', result=result)
 
 
 class LocalSkillScriptExecutor(SubprocessSkillScriptExecutor):
@@ -381,13 +385,6 @@ class LocalSkillScriptExecutor(SubprocessSkillScriptExecutor):
 
     def _search_path(self, launch: Launch) -> str:
         """The `PATH`, on which a shell script finds the Python that runs Python scripts."""
-        python = str(launch.packages or '') or shutil.which(self.python_executable or sys.executable)
-        return with_folder_first(launch.env.get('PATH', os.defpath), python)
-
-
-def _environments(dependencies: Literal['uv'] | UvEnvironments | None) -> UvEnvironments | None:
-    if dependencies is None or isinstance(dependencies, UvEnvironments):
-        return dependencies
-    if dependencies != 'uv':
-        raise ValueError(f"`dependencies` is None, 'uv' or UvEnvironments(…), not {dependencies!r}.")
-    return UvEnvironments()
+        python = str(launch.packages or self.python_executable or sys.executable)
+        found = python if launch.interpreter[:1] == [python] else shutil.which(python)
+        return with_folder_first(launch.env.get('PATH', os.defpath), found)

@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 from uuid import uuid4
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
@@ -31,6 +32,9 @@ from pydantic_ai_skills.filesystem.remove import remove_tree
 from pydantic_ai_skills.filesystem.user_dirs import default_cache_dir
 
 from .environment import inherited_variables
+
+if TYPE_CHECKING:
+    from pydantic_ai_skills.types.script import SkillScript
 
 logger = logging.getLogger('pydantic_ai_skills')
 
@@ -83,6 +87,16 @@ class UvEnvironments:
         self.timeout = timeout
         self.cache_dir = None if cache_dir is None else Path(cache_dir).absolute()
         self._uv = uv
+
+    def provide_for(
+        self, script: SkillScript, *, python: str, builds: bool, cancelled: Callable[[], bool]
+    ) -> Path | None:
+        """The environment with the packages that a script's skill needs; `None` if it needs none."""
+        requirements = script.required_packages
+        if not requirements:
+            return None
+        name = script.skill_name or script.name
+        return self.provide(name, requirements, python=python, builds=builds, cancelled=cancelled)
 
     def provide(
         self,
@@ -147,6 +161,15 @@ class UvEnvironments:
                 "install uv', or see https://docs.astral.sh/uv/getting-started/installation/."
             )
         return found
+
+
+def as_environments(dependencies: Literal['uv'] | UvEnvironments | None) -> UvEnvironments | None:
+    """What installs packages, as the developer named it in `dependencies`."""
+    if dependencies is None or isinstance(dependencies, UvEnvironments):
+        return dependencies
+    if dependencies != 'uv':
+        raise ValueError(f"`dependencies` is None, 'uv' or UvEnvironments(…), not {dependencies!r}.")
+    return UvEnvironments()
 
 
 def with_packages(env: Mapping[str, str], python: Path) -> dict[str, str]:

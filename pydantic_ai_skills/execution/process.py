@@ -15,19 +15,20 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
+
+import anyio
+from anyio import to_thread
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
-from .base import ScriptResult
+from .base import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
 from .cgroup import ControlGroup
-from .streaming import OnOutput, OutputStream, StreamName
-from .watchdog import Watchdog
+from .launch import Command
+from .streaming import OutputStream, StreamName
 
 TICK = 0.01
 """Seconds between two checks of the clock and of the run's cancellation."""
@@ -47,59 +48,14 @@ FLOOD_NAP = 0.0005
 MASK = '[secret]'
 """Replaces secret values in the output."""
 
-_CHUNK = 1024 * 1024
-"""How much is read at once, and how much a pipe holds where that can be set."""
+_CHUNK = 64 * 1024
+"""How much is read at once, as much as a pipe holds."""
+
+_LARGE_CHUNK = 1024 * 1024
+"""The same for long output, where a pipe can be made to hold that much. It takes time that most scripts never need."""
 
 _CUT_NOTE_BYTES = 64
 """Room kept for the line that says how much was left out."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Command:
-    """A process to run."""
-
-    label: str
-    """The name of the script, for messages."""
-
-    argv: tuple[str, ...]
-    cwd: Path
-    env: Mapping[str, str]
-
-    stdin: str | None
-    """Text for its standard input; `None` gives an empty one."""
-
-    null: str = os.devnull
-    """The file that is the empty one."""
-
-    timeout: float
-    """Seconds it may run."""
-
-    max_output: int
-    """Bytes of output that are kept, both streams together."""
-
-    secrets: Collection[str] = ()
-    """Values that are masked in the output."""
-
-    pass_fds: Collection[int] = ()
-    """Descriptors it inherits."""
-
-    on_start: Callable[[int], None] | None = None
-    """Called with its id as soon as it was started."""
-
-    watch: Watchdog | None = None
-    """Asked repeatedly whether to stop it, and at the end whether the kernel did."""
-
-    kill: Callable[[], None] | None = None
-    """Ends it more thoroughly than killing its group does."""
-
-    check: Callable[[str], None] | None = None
-    """Called with standard error at the end; raises if the script has not run at all."""
-
-    group: ControlGroup | None = None
-    """The control group it runs in."""
-
-    on_output: OnOutput | None = None
-    """Called with what it prints, as it is printed, without secrets."""
 
 
 class Process:
@@ -122,6 +78,13 @@ class Process:
         self.timed_out = False
         self.stopped: str | None = None
         """Why it was stopped, if it was."""
+
+    def unless_stopped(self, result: ScriptResult, what: str) -> ScriptResult:
+        """The result of the run, or the error if it was stopped."""
+        if self.stopped is None:
+            return result
+        error = SkillScriptTimeoutError if self.timed_out else SkillScriptStoppedError
+        raise error(f'{what} was stopped: {self.stopped}.', result=result)
 
     def _capture(self, name: StreamName) -> StreamCapture:
         command, stream = self._command, None
@@ -221,16 +184,11 @@ class Process:
 
     def _pipe(self, theirs: ExitStack, ours: ExitStack, capture: StreamCapture | None) -> int:
         """A pipe to its standard input or, if there is a `capture`, from one of its outputs. Returns its end."""
-        import fcntl  # not on every platform
-
         read, write = os.pipe()
         our_end, their_end = (write, read) if capture is None else (read, write)
         _opened(theirs, their_end)
         self._pipes[_opened(ours, our_end)] = capture
         self._poll.register(our_end, select.POLLOUT if capture is None else select.POLLIN)
-        if capture is not None:
-            with suppress(AttributeError, OSError):  # only on Linux, and only for a limited number of pipes
-                fcntl.fcntl(our_end, fcntl.F_SETPIPE_SZ, _CHUNK)
         return their_end
 
     def _pump(self, timeout: float) -> None:
@@ -246,9 +204,12 @@ class Process:
                 os.close(fd)
 
     def _read(self, fd: int, capture: StreamCapture) -> bool:
-        chunk = os.read(fd, _CHUNK)
+        is_long = capture.total >= _CHUNK
+        chunk = os.read(fd, _LARGE_CHUNK if is_long else _CHUNK)
         capture.feed(chunk)
-        if capture.total > FLOOD_BYTES and 0 < len(chunk) < _CHUNK // 16:
+        if not is_long and capture.total >= _CHUNK:
+            _enlarge(fd)
+        if capture.total > FLOOD_BYTES and 0 < len(chunk) < _CHUNK:
             time.sleep(FLOOD_NAP)
         return bool(chunk)
 
@@ -294,12 +255,42 @@ def _opened(stack: ExitStack, fd: int) -> int:
     return fd
 
 
+def _enlarge(pipe: int) -> None:
+    import fcntl  # not on every platform
+
+    with suppress(AttributeError, OSError):  # only on Linux, and only for a limited number of pipes
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _LARGE_CHUNK)
+
+
 def _pidfd(pid: int) -> int | None:
     """A descriptor that becomes readable when the process ends, where the platform supports it."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
         return None
+
+
+async def in_thread(run: Callable[[Callable[[], bool]], ScriptResult]) -> ScriptResult:
+    """Call `run` in a worker thread, with a function that tells whether the call was cancelled meanwhile."""
+    started, cancelled, finished = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> ScriptResult:
+        started.set()
+        try:
+            return run(cancelled.is_set)
+        finally:
+            finished.set()
+
+    try:
+        # A limiter of its own: a long script must not hold a thread that file reads are waiting for.
+        return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
+    except BaseException:
+        cancelled.set()
+        # The worker kills and reaps the process within a tick. It may outlive the loop, so it is polled.
+        with anyio.move_on_after(8 * TICK, shield=True):
+            while started.is_set() and not finished.is_set():  # noqa: ASYNC110
+                await anyio.sleep(TICK / 5)
+        raise
 
 
 class StreamCapture:

@@ -232,8 +232,10 @@ class Watchdog:
 
     def left_behind(self, pid: int) -> tuple[str, ...]:
         """The commands of what still runs after process `pid`, which led the run, has ended."""
-        # Everything that a run starts is in its group, and asking that takes no look at all processes.
-        found = {info.pid for info in run_processes(pid)} if self._group is None else self._group.pids()
+        if self._group is not None:  # everything that a run starts is in it
+            found = self._group.pids()
+        else:  # what has lost its parent is known by its session, and asking for that is quick
+            found = {info.pid for info in run_processes(pid)} if _has_more(pid, 1) else set[int]()
         commands = (_command_of(each) for each in sorted(found - {pid}))
         return tuple(islice(filter(None, commands), MAX_LEFT))
 
@@ -292,8 +294,8 @@ def _usage(folder: Path) -> _Usage:
 
 def _count_tasks() -> int:
     """The number of all tasks on this machine, read from one small file."""
-    with open('/proc/loadavg', 'rb') as file:
-        return int(file.read().split()[3].partition(b'/')[2])
+    with open('/proc/loadavg', 'rb', buffering=0) as file:
+        return int(file.read(100).split()[3].partition(b'/')[2])
 
 
 def _has_more(session: int, most: float) -> bool:

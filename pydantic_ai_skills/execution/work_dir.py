@@ -203,7 +203,8 @@ class WorkDirs:
                 gone = []
             kept.users += users
             self._kept.move_to_end(key)
-        _remove(gone)
+        if gone:
+            _remove(gone)
         return WorkDir(path=kept.path, is_private=True)
 
     def _of_developer(self, folder: str | Path) -> WorkDir:
@@ -249,10 +250,19 @@ def work_dir_for(script: SkillScript, skill_dir: Path) -> Generator[WorkDir]:
     except BaseException:
         remove_private_folder(folder)
         raise
-    if stamps_of(folder):
+    if not is_empty(folder) and stamps_of(folder):
         keep_private_folder(folder)
     else:
         remove_private_folder(folder)
+
+
+def is_empty(folder: Path) -> bool:
+    """Whether there is nothing in a work folder, so that there are no files to list; false if that cannot be told."""
+    try:
+        with os.scandir(folder) as entries:
+            return next(entries, None) is None
+    except OSError:
+        return False
 
 
 def _forget(kept: OrderedDict[str, _Kept], process: int) -> None:

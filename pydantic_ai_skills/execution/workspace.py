@@ -28,10 +28,18 @@ from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
 from .arguments import ArgumentVector, script_arguments
 from .base import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
-from .environment import EnvValues, ScriptEnvironment, SkillEnv
-from .interpreters import Interpreter, interpreters_for, local_file, needs, refuse_links
+from .environment import EnvValues, ScriptEnvironment, SkillEnv, import_variables, top_modules
+from .interpreters import (
+    UV_CHECK,
+    Interpreter,
+    interpreters_for,
+    local_file,
+    module_name,
+    module_words,
+    needs,
+    refuse_links,
+)
 from .limits import ScriptLimits
-from .modules import import_variables, module_name, module_words, top_modules
 from .process import StreamCapture, fit_output
 from .snapshot import FolderSnapshot, snapshot_file, snapshot_folder
 from .streaming import OnOutput
@@ -128,7 +136,7 @@ class WorkspaceSkillScriptExecutor:
             folder = await self._copies.provide(workspace, skill_name, snapshot)
             before = {} if here is None else await to_thread.run_sync(stamps_of, here)
             start = [f'{folder}/{name}'] if module is None else module_words(module)
-            command_line = _command_line(interpreters, [*start, *arguments.argv])
+            command_line = _command_line(interpreters, start, arguments.argv)
             command = await self._command(workspace, folder, f'{folder}/{name}', command_line, arguments)
             modules = top_modules(file.name for file in snapshot.files)
             env |= import_variables(folder, modules, env, as_module=module is not None, separator=':')
@@ -245,18 +253,25 @@ async def _snapshot(script: SkillScript) -> tuple[FolderSnapshot, str]:
     return await to_thread.run_sync(snapshot_folder, folder), path.relative_to(folder).as_posix()
 
 
-def _command_line(interpreters: list[Interpreter], words: Sequence[str]) -> str:
+def _command_line(interpreters: list[Interpreter], start: list[str], arguments: Sequence[str]) -> str:
     """A shell command that runs the script with the first of the interpreters that the workspace has."""
-    tail = shlex.join(words)
+    tail = shlex.join([*start, *arguments])
     if not interpreters:
         return f'exec {tail}'
     choices = [
-        f'command -v {shlex.quote(program)} >/dev/null 2>&1 && '
-        f'exec {shlex.join([program, *interpreter.arguments])} {tail}'
+        f'{_can_run(program, interpreter, start)} && exec {shlex.join([program, *interpreter.arguments])} {tail}'
         for interpreter in interpreters
         for program in _names(interpreter)
     ]
     return f'{{ {"; ".join(choices)}; {_give_up(NO_INTERPRETER)}; }}'
+
+
+def _can_run(program: str, interpreter: Interpreter, start: list[str]) -> str:
+    """A shell command that succeeds if the program is there, and can provide the packages that it has to."""
+    is_there = f'command -v {shlex.quote(program)} >/dev/null 2>&1'
+    if not interpreter.dependencies:
+        return is_there
+    return f'{is_there} && {shlex.join([program, *UV_CHECK, *start])} </dev/null >/dev/null 2>&1'
 
 
 def _check_started(script: SkillScript, done: ScriptResult, interpreters: list[Interpreter]) -> None:

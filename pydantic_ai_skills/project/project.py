@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +14,7 @@ from pydantic_ai_skills.exceptions import SandboxUnavailableError, SkillRegistry
 from pydantic_ai_skills.execution import ScriptDecision, ScriptPolicy, SkillScriptExecutor
 from pydantic_ai_skills.filesystem.atomic import replace_file
 from pydantic_ai_skills.filesystem.user_dirs import expand_home
+from pydantic_ai_skills.registries.address import open_source
 from pydantic_ai_skills.registries.base import SkillRegistry
 from pydantic_ai_skills.registries.git.address import github_url
 from pydantic_ai_skills.toolset.toolset import SkillsToolset
@@ -26,9 +27,9 @@ from .write_folder import folder_for, is_same_place
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution import BubblewrapSkillScriptExecutor, LocalSkillScriptExecutor
-    from pydantic_ai_skills.registries.git.progress import GitProgress
-    from pydantic_ai_skills.registries.git.registry import GitSkillsRegistry
     from pydantic_ai_skills.registries.lockfile import LockedSource
+    from pydantic_ai_skills.registries.progress import ProgressCallback
+    from pydantic_ai_skills.registries.source import SourceRegistry
 
 PATIENCE_S = 10.0
 """How many seconds to wait for another process that writes to the project."""
@@ -186,8 +187,8 @@ class SkillsProject(ProjectFolder):
         locked: bool = True,
         offline: bool = False,
         script_executor: SkillScriptExecutor | None = None,
-        progress: Callable[[GitProgress], None] | None = None,
-    ) -> GitSkillsRegistry:
+        progress: ProgressCallback | None = None,
+    ) -> SourceRegistry:
         """The registry of one of its sources.
 
         Args:
@@ -198,26 +199,24 @@ class SkillsProject(ProjectFolder):
             progress: Called during a fetch.
 
         Raises:
-            ImportError: GitPython is not installed.
+            ImportError: A package that this kind of source needs is not installed.
             SkillValidationError: The source cannot be used, the project is not trusted, or the user has not bound its
                 token to its host.
         """
         self.check_trusted()
-        from pydantic_ai_skills.registries.git.registry import GitSkillsRegistry
-
         # A usual folder is a directory of skills as soon as something is in it.
         usual = [self.root / path for path in PROJECT_FOLDERS]
         skills = usual if self.settings.directories is None else self.directories
         into = folder_for(source, self.root, sources=self.sources, skills=skills) if source.into is not None else None
-        url = self._local_path(source) if source.is_local else source.url
-        return GitSkillsRegistry(
-            url,
-            ref=source.ref,
-            path=source.path,
+        settings = source.of_kind()
+        if 'token_env' in settings:
+            settings['token_env'] = self.token_env(source, offline=offline)
+        return open_source(
+            source.kind,
+            self._local_path(source) if source.is_local else source.url,
+            **settings,
             only=source.skills or None,
             trusted=source.trusted,
-            token_env=self.token_env(source, offline=offline),
-            ssh_key_file=source.ssh_key_file,
             target_dir=into,
             allowed_protocols=('https', 'ssh', *source.allow),
             locked=locked,
@@ -250,7 +249,7 @@ class SkillsProject(ProjectFolder):
 
     # --- Changing it ----------------------------------------------------------------------------------------------
 
-    def add(self, source: ProjectSource, *, progress: Callable[[GitProgress], None] | None = None) -> SkillRegistry:
+    def add(self, source: ProjectSource, *, progress: ProgressCallback | None = None) -> SkillRegistry:
         """Fetch a source, and write it to `pyproject.toml` and the lock file.
 
         It takes the place of one with the same address and path, so adding it with another ref changes the ref.
@@ -264,14 +263,15 @@ class SkillsProject(ProjectFolder):
         """
         registry = self.registry(source, locked=False, progress=progress)
         named = source.named(registry)
-        found = _fetched(named)
+        _check_fetched(registry)
+        found = named.find()
         missing = [problem.message for problem in found.problems if problem.code == 'skill-missing']
         if missing or not found.skills:
             raise SkillRegistryError(' '.join(missing) or _nothing_found(registry, found))
         with self._writing():
             text = self._text_with(source)
             # Sources that share its entry in the lock file move to the same commit.
-            kin = [each for each in self.sources if (each.url, each.ref) == (source.url, source.ref)]
+            kin = [each for each in self.sources if _lock_key(each) == _lock_key(source)]
             others = [self.registry(each, locked=False) for each in kin if each.path != source.path]
             for each in (*others, registry):
                 each.lock(self.lock_file)
@@ -280,12 +280,15 @@ class SkillsProject(ProjectFolder):
 
     def _text_with(self, source: ProjectSource) -> str:
         text = toml.text_of(self.file)
-        places = [n for n, other in enumerate(self.sources) if is_same_place(other, source)]
+        places = [n for n, other in enumerate(self._of_kind(source.kind)) if is_same_place(other, source)]
         for index in reversed(places[1:]):
-            text = toml.remove_source(text, index)
+            text = toml.remove_source(text, index, kind=source.kind)
         if not places:
-            return toml.add_source(text, source.fields())
-        return toml.change_source(text, places[0], source.fields())
+            return toml.add_source(text, source.fields(), kind=source.kind)
+        return toml.change_source(text, places[0], source.fields(), kind=source.kind)
+
+    def _of_kind(self, kind: str) -> list[ProjectSource]:
+        return [source for source in self.sources if source.kind == kind]
 
     def remove(self, source: ProjectSource, *, skill: str | None = None) -> None:
         """Remove a source from `pyproject.toml` and the lock file. What was fetched stays in the cache.
@@ -302,21 +305,23 @@ class SkillsProject(ProjectFolder):
         with self._writing():
             if source not in self.sources:
                 raise SkillValidationError(f'{str(source)!r} is not a source of this project.')
-            text, index = toml.text_of(self.file), self.sources.index(source)
+            kind, text = source.kind, toml.text_of(self.file)
+            index = self._of_kind(kind).index(source)
             left = tuple(name for name in source.skills if name != skill) if skill else ()
             if left:
-                self._save(toml.change_source(text, index, source.model_copy(update={'skills': left}).fields()))
+                fields = source.model_copy(update={'skills': left}).fields()
+                self._save(toml.change_source(text, index, fields, kind=kind))
             else:
-                self._save(toml.remove_source(text, index))
+                self._save(toml.remove_source(text, index, kind=kind))
 
-    def lock(self, source: ProjectSource, *, progress: Callable[[GitProgress], None] | None = None) -> SkillRegistry:
+    def lock(self, source: ProjectSource, *, progress: ProgressCallback | None = None) -> SkillRegistry:
         """Fetch what a source has now, and pin it in the lock file.
 
         Raises:
             SkillRegistryError: It cannot be fetched.
         """
         registry = self.registry(source, locked=False, progress=progress)
-        _fetched(registry)
+        _check_fetched(registry)
         with self._writing():
             registry.lock(self.lock_file)
             self._prune()
@@ -349,13 +354,18 @@ class SkillsProject(ProjectFolder):
         prune_lock(self.lock_file, lambda locked, path: any(path in _pinned(each, locked) for each in registries))
 
 
-def _pinned(registry: GitSkillsRegistry, locked: LockedSource) -> Mapping[str, str]:
+def _lock_key(source: ProjectSource) -> tuple[str, str, str | None]:
+    """What identifies a source in the lock file."""
+    return source.kind, source.url, source.ref
+
+
+def _pinned(registry: SourceRegistry, locked: LockedSource) -> Mapping[str, str]:
     """The skills of a registry that an entry of the lock file pins."""
-    is_its_entry = (registry.url, registry.ref) == (locked.url, locked.ref)
+    is_its_entry = (registry.kind, registry.url, registry.ref) == (locked.kind, locked.url, locked.ref)
     return locked.beneath(registry.path).without(registry.others).skills if is_its_entry else {}
 
 
-def _nothing_found(registry: GitSkillsRegistry, found: FoundSkills) -> str:
+def _nothing_found(registry: SourceRegistry, found: FoundSkills) -> str:
     """What was looked at, and why there is no skill in it."""
     below = f' below {registry.path!r}' if registry.path else ''
     errors = [problem for problem in found.problems if problem.severity == 'error']
@@ -365,13 +375,11 @@ def _nothing_found(registry: GitSkillsRegistry, found: FoundSkills) -> str:
     return ' '.join((f'No skills found in {registry.url} at {(registry.commit or "")[:12]}.', *why))
 
 
-def _fetched(registry: SkillRegistry) -> FoundSkills:
-    """What a registry has now; fails if it cannot be fetched, even if it was before."""
-    found = registry.find()
-    failures = [problem.message for problem in found.problems if problem.is_source_failure]
+def _check_fetched(registry: SourceRegistry) -> None:
+    """Fetch what a registry has now; fails if that cannot be done, even if it could before."""
+    failures = [problem.message for problem in registry.fetch_all().problems if problem.is_source_failure]
     if failures:
         raise SkillRegistryError(' '.join(failures))
-    return found
 
 
 def _run_nothing(*_: object) -> ScriptDecision:

@@ -6,19 +6,22 @@ import os
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic_ai_skills.directory.directory import SkillsDirectory
 from pydantic_ai_skills.directory.standard import PROJECT_FOLDERS
 from pydantic_ai_skills.exceptions import SkillValidationError
 from pydantic_ai_skills.filesystem.user_dirs import expand_home
+from pydantic_ai_skills.registries.address import origin_of
 from pydantic_ai_skills.registries.base import LOCK_FILE
-from pydantic_ai_skills.registries.git.address import parse_address
 
 from . import pyproject_toml as toml
 from .checkout_trust import UserTrust, checkout_of, is_users_own, refusal, token_refusal
 from .pyproject_toml import ProjectSettings, ProjectSource
 from .write_folder import folder_in
+
+if TYPE_CHECKING:
+    from .skills_lock_json import InstalledSkills
 
 PROJECT_FILE = 'pyproject.toml'
 
@@ -124,15 +127,26 @@ class ProjectFolder:
 
     @property
     def sources(self) -> tuple[ProjectSource, ...]:
-        """The git repositories it has skills from."""
-        return self.settings.git
+        """The sources it has skills from, besides its directories."""
+        return self.settings.sources
+
+    @staticmethod
+    def installed_elsewhere(file: str | Path) -> InstalledSkills:
+        """The sources in the `skills-lock.json` of the npm installer `skills`, to be added here.
+
+        Raises:
+            SkillValidationError: It cannot be read, or is not such a file.
+        """
+        from .skills_lock_json import read_skills_lock_json  # seldom needed
+
+        return read_skills_lock_json(file)
 
     def token_env(self, source: ProjectSource, *, offline: bool) -> str | None:
         """The variable with the token of a source: what the file says is a wish, which the user grants for a host."""
         if self.trust is None or source.token_env is None or source.is_local:
             return source.token_env
-        origin = parse_address(source.url, ('https', 'ssh', *source.allow)).origin
-        if not origin.startswith('http') or self.trust.may_send(source.token_env, origin):
+        origin = origin_of(source.url)
+        if not origin or self.trust.may_send(source.token_env, origin):
             return source.token_env
         if offline:
             return None

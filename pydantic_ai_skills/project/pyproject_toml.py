@@ -15,21 +15,22 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pydantic_ai_skills.capability.spec import GitSource, describe_misfit
+from pydantic_ai_skills.capability.spec import SourceSettings, describe_misfit
 from pydantic_ai_skills.exceptions import SkillValidationError
 from pydantic_ai_skills.execution.gate import ScriptDecision
 from pydantic_ai_skills.filesystem.safe_open import read_regular
 from pydantic_ai_skills.parsing.toml_reader import load_toml
-from pydantic_ai_skills.registries.git.address import is_local_path, split_address
+from pydantic_ai_skills.registries.address import KINDS, SourceAddress, parse_source
 from pydantic_ai_skills.registries.lockfile import quote
 
 MAX_PROJECT_BYTES = 256 * 1024
 """A larger file is not read: it comes with whatever is checked out."""
 
 TABLE = 'pydantic-ai-skills'
-SOURCES = 'git'
 
-_HEADING = re.compile(rf'^[ \t]*\[\[[ \t]*tool[ \t]*\.[ \t]*(["\']?){TABLE}\1[ \t]*\.[ \t]*{SOURCES}[ \t]*\]\].*$')
+_HEADING = re.compile(
+    rf'^[ \t]*\[\[[ \t]*tool[ \t]*\.[ \t]*(["\']?){TABLE}\1[ \t]*\.[ \t]*(["\']?)(?P<kind>[a-z-]+)\2[ \t]*\]\].*$'
+)
 _ANY_HEADING = re.compile(r'^[ \t]*\[')
 _EMPTY = re.compile(r'^[ \t]*(#.*)?$')
 
@@ -43,29 +44,41 @@ FolderName = Annotated[str, Field(pattern=r'^[^\x00]*$')]
 """The path of a folder, which no system lets have a NUL."""
 
 
-class ProjectSource(GitSource):
-    """A git repository that a project has skills from: one `[[tool.pydantic-ai-skills.git]]`."""
+class ProjectSource(SourceSettings):
+    """A source that a project has skills from: one `[[tool.pydantic-ai-skills.git]]`, or that of another kind."""
 
     model_config = _IN_TOML
 
     skills: tuple[str, ...] = ()
-    """The names of the skills to take, as the repository has them; all of them when empty."""
+    """The names of the skills to take, as the source has them; all of them when empty."""
 
     into: FolderName | None = None
     """A folder of the project to keep its files in, besides the cache."""
 
-    allow: tuple[Literal['file', 'http'], ...] = ()
+    allow: tuple[Literal['file', 'http', 'local'], ...] = ()
     """Protocols that are not allowed by default."""
 
     @classmethod
     def parse(cls, address: str) -> ProjectSource:
-        """The source that `owner/repository`, `URL`, `URL@ref` or the address of a folder on a code host means.
+        """The source that an address means: any that `open_registry` takes.
 
         Raises:
-            SkillValidationError: It is none of them.
+            SkillValidationError: It is not an address that is known here.
         """
-        url, ref, path = split_address(address)
-        return cls(url=url, ref=ref, path=path)
+        kind, url, ref, path = parse_source(address)
+        return cls(kind=kind, url=url, ref=ref, path=path)
+
+    @classmethod
+    def of(cls, **settings: Any) -> ProjectSource:
+        """A source with these settings.
+
+        Raises:
+            SkillValidationError: A setting does not fit, or its kind does not have it.
+        """
+        try:
+            return cls(**settings)
+        except ValidationError as error:
+            raise SkillValidationError(f'The source does not fit: {describe_misfit(error, cls)}.') from None
 
     def fields(self) -> dict[str, Any]:
         """Its settings as the file has them."""
@@ -74,10 +87,11 @@ class ProjectSource(GitSource):
     @property
     def is_local(self) -> bool:
         """Whether the address is a path on this machine."""
-        return is_local_path(self.url)
+        return SourceAddress(self.kind, self.url).is_local
 
     def __str__(self) -> str:
-        return f'{self.url}{f"@{self.ref}" if self.ref else ""}{f" ({self.path})" if self.path else ""}'
+        kind = f'{self.kind}+' if self.kind in ('marketplace', 'mcp') else ''
+        return f'{kind}{self.url}{f"@{self.ref}" if self.ref else ""}{f" ({self.path})" if self.path else ""}'
 
 
 class ProjectSettings(BaseModel):
@@ -94,11 +108,17 @@ class ProjectSettings(BaseModel):
     policy: ScriptDecision | None = None
     timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     pass_env: tuple[str, ...] = ()
-    git: tuple[ProjectSource, ...] = ()
+    sources: tuple[ProjectSource, ...] = Field(default=(), exclude=True)
+    """What the tables of all kinds of sources say, in the order of the file."""
+
+    @classmethod
+    def setting_names(cls) -> list[str]:
+        """The settings, for people: each kind of source has a table."""
+        return [*(name.replace('_', '-') for name in cls.model_fields if name != 'sources'), *KINDS]
 
     def as_data(self) -> ProjectSettings:
         """What counts of an untrusted checkout: what there is to see, and nothing about what runs and how."""
-        shown = ('directories', 'max_depth', 'catalog_budget', 'git')
+        shown = ('directories', 'max_depth', 'catalog_budget', 'sources')
         return ProjectSettings().model_copy(update={name: getattr(self, name) for name in shown})
 
 
@@ -114,12 +134,25 @@ def text_of(file: Path) -> str:
 
 def read_settings(file: Path) -> ProjectSettings:
     """What a file says about skills."""
-    table = read_table(text_of(file), label=str(file))
+    table = read_table(text_of(file), label=str(file)) or {}
+    tables = {kind: table[kind] for kind in table if kind in KINDS}
+    wrong = [kind for kind, entries in tables.items() if not isinstance(entries, list)]
+    if wrong or 'sources' in table:
+        misfit = f'{wrong[0]!r}: Input should be a list' if wrong else f"'sources' is one of {', '.join(KINDS)}"
+        raise SkillValidationError(f'{file}: in [tool.{TABLE}], {misfit}.')
+    places = [(kind, n) for kind, entries in tables.items() for n in range(len(entries))]
+    sources = [_of_kind(kind, tables[kind][n]) for kind, n in places]
+    others = {name: value for name, value in table.items() if name not in tables}
     try:
-        return ProjectSettings.model_validate(table or {})
+        return ProjectSettings.model_validate({**others, 'sources': sources})
     except ValidationError as error:
-        misfit = describe_misfit(error, ProjectSettings, ProjectSource)
+        misfit = describe_misfit(error, ProjectSettings, ProjectSource, places=places)
         raise SkillValidationError(f'{file}: in [tool.{TABLE}], {misfit}.') from None
+
+
+def _of_kind(kind: str, entry: object) -> object:
+    """An entry of the table of a kind of sources, which says its kind."""
+    return {**cast('dict[str, object]', entry), 'kind': kind} if isinstance(entry, dict) else entry
 
 
 def read_table(text: str, *, label: str = 'pyproject.toml') -> dict[str, Any] | None:
@@ -138,15 +171,15 @@ def read_table(text: str, *, label: str = 'pyproject.toml') -> dict[str, Any] | 
     return cast('dict[str, Any] | None', table)
 
 
-def add_source(text: str, fields: Mapping[str, Any]) -> str:
+def add_source(text: str, fields: Mapping[str, Any], *, kind: str = 'git') -> str:
     """The text with one more source at its end. If it cannot be added, the error has the lines to add by hand."""
     expected = tomllib.loads(text)
     table = expected.setdefault('tool', {}).setdefault(TABLE, {})
-    block = ''.join((f'[[tool.{TABLE}.{SOURCES}]]\n', *_lines(fields, '')))
+    block = ''.join((f'[[tool.{TABLE}.{kind}]]\n', *_lines(fields, '')))
     newline = '\r\n' if '\r\n' in text else '\n'
     before = text.rstrip()
     edited = f'{before}{newline * 2 if before else ""}{block.replace(chr(10), newline)}'
-    sources = table.setdefault(SOURCES, [])
+    sources = table.setdefault(kind, [])
     if isinstance(sources, list):
         cast('list[Any]', sources).append(dict(fields))
     if not _is(edited, expected):
@@ -154,18 +187,18 @@ def add_source(text: str, fields: Mapping[str, Any]) -> str:
     return edited
 
 
-def change_source(text: str, index: int, fields: Mapping[str, Any]) -> str:
-    """The text with other settings for one of its sources, which keeps its place and its comments."""
+def change_source(text: str, index: int, fields: Mapping[str, Any], *, kind: str = 'git') -> str:
+    """The text with other settings for one of its sources of a kind, which keeps its place and its comments."""
     expected = tomllib.loads(text)
-    sources = expected['tool'][TABLE][SOURCES]
+    sources = expected['tool'][TABLE][kind]
     before, sources[index] = sources[index], dict(fields)
     lines = (text if text.endswith('\n') else f'{text}\n').splitlines(keepends=True)
-    for start, end in _blocks(lines):
+    for start, end in _blocks(lines, kind):
         for block in (_changed(lines[start:end], before, fields), [lines[start], *_lines(fields, lines[start])]):
             edited = ''.join((*lines[:start], *block, *lines[end:]))
             if _is(edited, expected):
                 return edited
-    block = ''.join((f'[[tool.{TABLE}.{SOURCES}]]\n', *_lines(fields, '')))
+    block = ''.join((f'[[tool.{TABLE}.{kind}]]\n', *_lines(fields, '')))
     raise SkillValidationError(f'pyproject.toml cannot be edited here. Write this source by hand:\n\n{block}')
 
 
@@ -193,15 +226,15 @@ def _newline(line: str) -> str:
     return '\r\n' if line.endswith('\r\n') else '\n'
 
 
-def remove_source(text: str, index: int) -> str:
-    """The text without one of its sources."""
+def remove_source(text: str, index: int, *, kind: str = 'git') -> str:
+    """The text without one of its sources of a kind."""
     expected = tomllib.loads(text)
-    sources = expected['tool'][TABLE][SOURCES]
+    sources = expected['tool'][TABLE][kind]
     url = sources.pop(index).get('url')
     if not sources:
-        del expected['tool'][TABLE][SOURCES]
+        del expected['tool'][TABLE][kind]
     lines = text.splitlines(keepends=True)
-    blocks = list(_blocks(lines))
+    blocks = list(_blocks(lines, kind))
     for start, end in blocks[index:] + blocks[:index]:
         while start > 0 and not lines[start - 1].strip():
             start -= 1
@@ -211,13 +244,14 @@ def remove_source(text: str, index: int) -> str:
     raise SkillValidationError(f'pyproject.toml cannot be edited here. Remove the source {url!r} from it by hand.')
 
 
-def _blocks(lines: list[str]) -> Iterator[tuple[int, int]]:
-    """Where the table of each source begins and ends.
+def _blocks(lines: list[str], kind: str) -> Iterator[tuple[int, int]]:
+    """Where the table of each source of a kind begins and ends.
 
     What looks like a heading may be part of a string, so the caller has to check the result of an edit.
     """
     for start, line in enumerate(lines):
-        if _HEADING.match(line.rstrip('\r\n')):
+        heading = _HEADING.match(line.rstrip('\r\n'))
+        if heading is not None and heading['kind'] == kind:
             end = next((n for n in range(start + 1, len(lines)) if _ANY_HEADING.match(lines[n])), len(lines))
             # Comments and blank lines before the next heading belong to it.
             while end > start + 1 and _EMPTY.match(lines[end - 1].rstrip('\r\n')):

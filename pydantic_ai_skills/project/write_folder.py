@@ -58,8 +58,8 @@ def folder_for(source: ProjectSource, root: Path, *, sources: Iterable[ProjectSo
 
 
 def is_same_place(one: ProjectSource, other: ProjectSource) -> bool:
-    """Whether two sources are the same folder of the same repository, if perhaps at another ref."""
-    return (one.url, one.path) == (other.url, other.path)
+    """Whether two sources are the same folder of the same source, if perhaps at another ref."""
+    return (one.kind, one.url, one.path) == (other.kind, other.url, other.path)
 
 
 def _taken_folders(

@@ -79,6 +79,11 @@ class SkillRegistry(ABC):
         """What it found last, without network or files; `None` before the first call of `find`."""
         return self._found
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether the source is known to have changed, or may have by its own word, so that it is to be asked again."""
+        return False
+
     def find(self) -> FoundSkills:
         """The skills and the problems: fetched by the first call, and kept for later ones."""
         found = self._found

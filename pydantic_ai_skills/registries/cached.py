@@ -37,12 +37,21 @@ class CachedRegistry(WrapperRegistry):
         """Return what was found."""
         return found
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether the wrapped registry is to be asked again, and its last answer is old enough."""
+        return super().is_stale and self._is_old
+
+    @property
+    def _is_old(self) -> bool:
+        return self._asked_at is not None and self.ttl is not None and time.monotonic() - self._asked_at >= self.ttl
+
     def find(self) -> FoundSkills:
         """The last answer of the wrapped registry, which fetches again if that is too old."""
         with self._own_lock:
             if self._asked_at is None:
                 found = super().find()
-            elif self.ttl is None or time.monotonic() - self._asked_at < self.ttl:
+            elif not self._is_old:
                 return super().find()
             else:
                 found = super().refresh()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Protocol
 
-from pydantic_ai_skills.directory.directory import SkillsDirectory
 from pydantic_ai_skills.filesystem.pinned import PinnedFolder
 from pydantic_ai_skills.problems import SkillProblem, problem
 from pydantic_ai_skills.types.found_skills import FoundSkills
 from pydantic_ai_skills.types.provenance import SkillProvenance
+from pydantic_ai_skills.types.skill import Skill
 
 from .lockfile import REVIEW, LockedSource, hold_to_lock
 from .manifest import MANIFEST
@@ -43,12 +44,20 @@ class Checkout:
     """Files in that folder that were edited there and therefore left alone."""
 
 
+class FoundDirectory(Protocol):
+    """What finds the skills in the files of a checkout."""
+
+    def find(self) -> FoundSkills:
+        """The skills, some of which may have the same name. If nothing has changed, the result is the same object."""
+        ...
+
+
 @dataclass(eq=False)
 class CheckoutSkills:
     """The skills in a folder of a checkout and the problems found with them."""
 
     checkout: Checkout
-    directory: SkillsDirectory
+    directory: FoundDirectory
     about: SkillProvenance
     """The provenance that all of them share."""
 
@@ -57,16 +66,25 @@ class CheckoutSkills:
     only: tuple[str, ...] | None = None
     """The names of the skills that are wanted; `None` for all."""
 
+    offered_names: Callable[[Mapping[str, str]], Mapping[str, str]] = dict
+    """Takes the name of each skill by its folder, and returns the names under which they are offered."""
+
     others: frozenset[str] = frozenset()
     """The folders of the skills that are not wanted."""
 
     found: FoundSkills = field(default_factory=FoundSkills)
     _seen: FoundSkills | None = None
+    _renamed: dict[str, tuple[Skill[Any], Skill[Any]]] = field(default_factory=dict[str, tuple[Skill[Any], Skill[Any]]])
 
     @property
     def commit(self) -> str:
         """The revision the files are from."""
         return self.checkout.entry.manifest.commit
+
+    @property
+    def missing_parts(self) -> list[str]:
+        """Why parts of the source are missing that may be there at the next visit."""
+        return [part.message for part in self.checkout.entry.manifest.problems if not part.is_final]
 
     def updated(self, checkout: Checkout, lock: LockedSource | None) -> CheckoutSkills | None:
         """The same skills with the problems of a newer checkout; `None` if its files differ."""
@@ -92,18 +110,21 @@ class CheckoutSkills:
     def _read(self, seen: FoundSkills) -> None:
         root = os.path.realpath(self.checkout.root)
         folders = {
-            skill.name: (skill.path or '').removeprefix(root).lstrip(os.sep).replace(os.sep, '/')
+            skill.path: (skill.path or '').removeprefix(root).lstrip(os.sep).replace(os.sep, '/')
             for skill in seen.skills
         }
+        names = self.offered_names({folders[skill.path]: skill.name for skill in seen.skills})
         changes: dict[str, str] = {}
-        wanted = seen if self.only is None else self._wanted(seen, self.only, folders)
+        wanted = seen if self.only is None else self._wanted(seen, self.only, folders, names)
+        offered: list[Skill[Any]] = []
         for skill in wanted.skills:
-            folder = folders[skill.name]
-            skill.source = self._provenance(folder)
+            folder = folders[skill.path]
+            skill.source = self._provenance(folder, skill.name, names[folder])
             skill.pinned = None if self.lock is None else self._pinned(folder)
             if skill.pinned is not None and (change := self._change(skill.source, skill.pinned)):
                 changes[folder] = change
-        found = FoundSkills(wanted.skills, (*wanted.problems, *self._problems()))
+            offered.append(self._offered(skill, names[folder]))
+        found = FoundSkills(tuple(offered), (*wanted.problems, *self._problems()))
         if self.lock is not None:
             lock = self.lock.without(self.others)
             found = hold_to_lock(found, lock, changes, place=self._place, moved=self.checkout.moved)
@@ -111,24 +132,42 @@ class CheckoutSkills:
             self.found = found
         self._seen = seen
 
-    def _wanted(self, seen: FoundSkills, only: Collection[str], folders: Mapping[str, str]) -> FoundSkills:
+    def _offered(self, skill: Skill[Any], name: str) -> Skill[Any]:
+        """The skill under the name it is offered under: the same object again for the same skill."""
+        if name == skill.name:
+            return skill
+        path = skill.path or ''
+        original, renamed = self._renamed.get(path) or (None, skill)
+        if original is not skill or renamed.name != name:
+            renamed = skill.renamed(name)
+            self._renamed[path] = (skill, renamed)
+        renamed.source, renamed.pinned = skill.source, skill.pinned
+        return renamed
+
+    def _wanted(
+        self, seen: FoundSkills, only: Collection[str], folders: Mapping[str | None, str], names: Mapping[str, str]
+    ) -> FoundSkills:
         """The skills that are wanted, with their problems; all problems if one of them is missing."""
-        skills = tuple(skill for skill in seen.skills if skill.name in only)
-        self.others = frozenset(folder for name, folder in folders.items() if name not in only)
-        missing = [name for name in only if name not in folders]
+        skills = tuple(skill for skill in seen.skills if names[folders[skill.path]] in only)
+        self.others = frozenset(folder for folder, name in names.items() if name not in only)
+        known = list(names.values())
+        missing = [name for name in only if name not in known]
         if missing:
             messages = (
-                f'No skill {name!r} in {self._place}. It has: {", ".join(folders) or "none"}.' for name in missing
+                f'No skill {name!r} in {self._place}. It has: {", ".join(known) or "none"}.' for name in missing
             )
             return FoundSkills(skills, (*seen.problems, *(problem('skill-missing', self.label, m) for m in messages)))
         homes = tuple(f'{skill.path}{os.sep}' for skill in skills)
         return FoundSkills(skills, tuple(each for each in seen.problems if f'{each.path}{os.sep}'.startswith(homes)))
 
-    def _provenance(self, folder: str) -> SkillProvenance:
+    def _provenance(self, folder: str, name: str, offered_name: str) -> SkillProvenance:
         inside = f'{folder}/' if folder else ''
         is_edited = any(path.startswith(inside) for path in self.checkout.edited)
         content_hash = None if is_edited else self.checkout.entry.manifest.skills.get(folder)
-        return replace(self.about, commit=self.commit, path=folder, content_hash=content_hash)
+        original_name = None if name == offered_name else name
+        return replace(
+            self.about, commit=self.commit, path=folder, content_hash=content_hash, original_name=original_name
+        )
 
     def _pinned(self, folder: str) -> PinnedFolder:
         """The files that a locked skill has to have, if the hash of the manifest's records is the locked one."""
@@ -162,11 +201,14 @@ class CheckoutSkills:
         unwanted = tuple(f'{folder}/' for folder in self.others)
         left_out = [path for path in manifest.left_out if not path.startswith(unwanted)]
         for path in left_out[:MAX_LISTED]:
-            message = 'Links, submodules and names that cannot be used here are not fetched.'
+            message = 'Links, submodules, devices and names that cannot be used here are not fetched.'
             yield problem('file-link', f'{self._place}:{path}', message)
         if len(left_out) > MAX_LISTED:
             message = f'{len(left_out) - MAX_LISTED} more files were not fetched for this reason.'
             yield problem('file-link', self._place, message)
+        for part in manifest.problems:
+            if not part.is_skill or self.only is None or part.part in self.only:
+                yield problem(part.code, f'{self._place}:{part.part}' if part.part else self._place, part.message)
         for path in self.checkout.edited:
             message = 'The file was edited here, so it is not brought up to date.'
             yield problem('file-edited', str(self.checkout.root / path), message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pydantic_ai_skills.types.found_skills import FoundSkills, find_or_keep, merge_sources
+from pydantic_ai_skills.types.found_skills import FoundSkills, find_or_keep, keep_reachable, merge_sources
 
 from .base import FindingRegistry, SkillRegistry, as_registry
 
@@ -27,6 +27,11 @@ class CombinedRegistry(FindingRegistry):
         known = [found for found in given if found is not None]
         return self._combine(known) if len(known) == len(given) else None
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether one of them is to be asked again."""
+        return any(registry.is_stale for registry in self.registries)
+
     def find(self) -> FoundSkills:
         """What all of them have. One that fails does not hide the others."""
         return self._ask_all(lambda registry: registry.find())
@@ -47,7 +52,8 @@ class CombinedRegistry(FindingRegistry):
     def _combine(self, given: Sequence[FoundSkills]) -> FoundSkills:
         last = self._combined
         if last is None or any(now is not before for now, before in zip(given, last[0], strict=True)):
-            skills, lost = merge_sources(given)
+            reachable, renamed = keep_reachable(given)
+            skills, lost = merge_sources(reachable)
             problems = (problem for found in given for problem in found.problems)
-            self._combined = last = (given, FoundSkills(tuple(skills.values()), (*problems, *lost)))
+            self._combined = last = (given, FoundSkills(tuple(skills.values()), (*problems, *renamed, *lost)))
         return last[1]

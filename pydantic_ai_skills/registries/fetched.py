@@ -1,65 +1,79 @@
-"""Base of registries that fetch a revision of a source into the store: updating, locking, background refresh."""
+"""Base of registries that fetch a revision of a source into the store: updating, background refresh."""
 
 from __future__ import annotations
 
 import threading
 import weakref
-from abc import abstractmethod
-from copy import copy
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
 
-from pydantic_ai_skills.directory.directory import SkillsDirectory
+from typing_extensions import Unpack
+
+from pydantic_ai_skills.directory.directory import DirectoryOptions, SkillsDirectory
 from pydantic_ai_skills.exceptions import SkillRegistryError, SkillRegistryRefusedError
+from pydantic_ai_skills.filesystem.user_dirs import default_cache_dir, is_cache_named
 from pydantic_ai_skills.types.found_skills import FoundSkills, failed
 from pydantic_ai_skills.types.provenance import SkillProvenance
 
-from .base import LOCK_FILE, FindingRegistry
-from .checkout import Checkout, CheckoutSkills
-from .lockfile import LockedSource, locked_source
+from .checkout import CheckoutSkills, FoundDirectory
+from .fetch_options import FetchSettings
+from .fetcher import Fetcher
+from .source import SourceRegistry
+from .store import SourceStore
+from .target import TargetFolder
+from .upstream import Upstream
 
-if TYPE_CHECKING:
-    from pydantic_ai_skills.execution.base import SkillScriptExecutor
 
+class FetchedRegistry(SourceRegistry):
+    """Skills of a source that is fetched as files. A subclass names its `kind` and calls `_fetch_from` to say how."""
 
-class FetchedRegistry(FindingRegistry):
-    """Skills of a source that is fetched as files. A subclass says how, in `check_out`."""
-
-    kind: ClassVar[str]
-    """The kind of source, as provenance and lock file name it."""
-
-    url: str = ''
-    """The address of the source."""
-
-    ref: str | None = None
-    """The branch, tag or commit; `None` for the default branch."""
-
-    path: str = ''
-    """The folder in it to look for skills in."""
-
-    trusted: bool = False
-    locked: bool = False
-    lock_file: Path = Path(LOCK_FILE)
     refresh_interval: float | None = None
     validate: bool = True
     max_depth: int | None = None
-    only: tuple[str, ...] | None = None
-    """The names of the skills to offer; `None` for all."""
 
-    script_executor: SkillScriptExecutor | None = None
-
+    _fetcher: Fetcher
     _current: CheckoutSkills | None = None
     _failed: FoundSkills | None = None
     _stop_refreshing: threading.Event | None = None
 
-    @abstractmethod
-    def check_out(self, lock: LockedSource | None) -> Checkout:
-        """Fetch the locked revision, or else the newest; raise `SkillRegistryError` if not even the cache has one."""
+    def _fetch_from(
+        self, upstream: Upstream, settings: FetchSettings, *, path: str = '', selection: str = '', name: str = ''
+    ) -> None:
+        """Remember where skills come from; nothing is fetched yet.
+
+        Args:
+            upstream: Where the files come from.
+            settings: How they are fetched and used.
+            path: The folder in it to look for skills in.
+            selection: Which of its files are fetched, if that depends on the options.
+            name: What to call the folder that stands for its root.
+        """
+        self.url, self.ref, self.path = upstream.url, upstream.ref, path
+        self.only, self.trusted = settings.only, settings.trusted
+        self.locked, self.lock_file = settings.locked, settings.lock_file
+        self.validate, self.max_depth = settings.validate, settings.max_depth
+        self.script_executor, self.refresh_interval = settings.script_executor, settings.refresh_interval
+        self._fetcher = Fetcher(
+            upstream=upstream,
+            store=SourceStore(
+                settings.cache_dir or default_cache_dir(),
+                kind=self.kind,
+                url=upstream.url,
+                selection=selection,
+                name=name or self.kind,
+                # A named cache may serve others than its writer: an image is built by one user and run by another.
+                shared=settings.cache_dir is not None or is_cache_named(),
+            ),
+            target=TargetFolder(settings.target_dir) if settings.target_dir else None,
+            timeout=settings.timeout,
+            offline=settings.offline,
+        )
 
     @property
     def commit(self) -> str | None:
-        """The commit its skills are from; `None` before the first look."""
+        """The revision its skills are from, such as a commit; `None` before the first look."""
         return self._current.commit if self._current else None
 
     @property
@@ -92,31 +106,38 @@ class FetchedRegistry(FindingRegistry):
             self._update()
         return self.find()
 
-    def lock(self, path: str | Path | None = None) -> Path:
-        """Record the commit and content of each skill, for `locked=True` to compare with.
+    def remote_commit(self) -> str:
+        """Ask the source which revision it has now, without keeping anything.
 
-        Other sources in the file stay. With `locked=True`, what the server has now is fetched first.
+        Raises:
+            SkillRegistryError: It cannot be asked, or does not have what was asked for.
+        """
+        return self._fetcher.remote_revision()
+
+    def lock(self, path: str | Path | None = None) -> Path:
+        """Record the revision and content of each skill, for `locked=True` to compare with.
+
+        Other sources in the file stay. With `locked=True`, what the source has now is fetched first.
 
         Args:
             path: The lock file; `lock_file` when not given.
 
         Raises:
-            SkillRegistryError: The skills cannot be fetched, or the file exists and is not a lock file.
+            SkillRegistryError: The skills, or some of them, cannot be fetched, or the file exists and is not a lock
+                file.
         """
-        path = path or self.lock_file
         if not self.locked:
-            return super().lock(path)
-        unlocked = copy(self)
-        unlocked.locked = False
-        unlocked.refresh_interval = None
-        unlocked._current = unlocked._failed = None  # noqa: SLF001 - a copy of this object
-        unlocked.lock(path)
-        self.refresh()
-        return Path(path)
+            self.find()
+            missing = self._current.missing_parts if self._current else ()
+            if missing:
+                raise SkillRegistryError(f'{self.url} is not locked, because parts of it are missing: {missing[0]}')
+        return super().lock(path)
 
-    def locked_source(self) -> LockedSource:
-        """What the lock file says about this source and the skills below `path`."""
-        return locked_source(self.lock_file, kind=self.kind, url=self.url, ref=self.ref).beneath(self.path)
+    def _unlocked(self) -> FetchedRegistry:
+        unlocked = super()._unlocked()
+        assert isinstance(unlocked, FetchedRegistry)
+        unlocked.refresh_interval = None
+        return unlocked
 
     def close(self) -> None:
         """Stop refreshing in the background."""
@@ -127,24 +148,40 @@ class FetchedRegistry(FindingRegistry):
         """Check out what is wanted now; on failure keep the last skills and record why."""
         try:
             lock = self.locked_source() if self.locked else None
-            checkout = self.check_out(lock)
+            checkout = self._fetcher.check_out(lock)
         except SkillRegistryError as error:
             self._fail(error)
             return
         current = self._current.updated(checkout, lock) if self._current else None
         if current is None:
-            directory = SkillsDirectory(
-                checkout.root / self.path,
-                validate=self.validate,
-                max_depth=self.max_depth,
-                script_executor=self.script_executor,
-            )
-            # Repositories keep skills in hidden folders too, and have no caches or environments in them.
-            directory.limits = directory.limits._replace(hidden_folders=True)
+            directory = self._open(checkout.root / self.path)
             about = SkillProvenance(kind=self.kind, url=self.url, ref=self.ref, trusted=self.trusted)
-            current = CheckoutSkills(checkout, directory, about=about, label=repr(self), lock=lock, only=self.only)
+            current = CheckoutSkills(
+                checkout,
+                directory,
+                about=about,
+                label=repr(self),
+                lock=lock,
+                only=self.only,
+                offered_names=self._offered_names,
+            )
             current.find()
         self._current, self._failed = current, None
+
+    def _open(self, folder: Path) -> FoundDirectory:
+        """What finds the skills in a folder of fetched files."""
+        return self._directories()(folder)
+
+    def _directories(self) -> Callable[[Path], SkillsDirectory]:
+        """A function that makes directories with the options of this registry. It does not hold the registry."""
+        return partial(
+            _hidden_too, validate=self.validate, max_depth=self.max_depth, script_executor=self.script_executor
+        )
+
+    @staticmethod
+    def _offered_names(names: Mapping[str, str]) -> Mapping[str, str]:
+        """The names under which skills are offered, by their folders; `names` has their own names."""
+        return names
 
     def _fail(self, error: SkillRegistryError) -> None:
         current = self._current
@@ -152,6 +189,13 @@ class FetchedRegistry(FindingRegistry):
             self._current, self._failed = None, failed(self, error, None)
         else:
             self._current = current.updated(replace(current.checkout, failure=str(error)), current.lock)
+
+
+def _hidden_too(folder: Path, **options: Unpack[DirectoryOptions]) -> SkillsDirectory:
+    """A directory with hidden folders: repositories keep skills there, and have no caches or environments in them."""
+    directory = SkillsDirectory(folder, **options)
+    directory.limits = directory.limits._replace(hidden_folders=True)
+    return directory
 
 
 def _keep_fresh(registry: FetchedRegistry, interval: float, stop: threading.Event) -> None:

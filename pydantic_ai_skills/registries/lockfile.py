@@ -143,7 +143,7 @@ def hold_to_lock(
     good: list[Skill[Any]] = []
     messages: list[str] = []
     if moved is not None:
-        ref = lock.ref or 'The default branch'
+        ref = lock.ref or ('The default branch' if lock.kind == 'git' else lock.url)
         change = f'{ref} is {moved[:12]} now; it was {lock.commit[:12]} when it was locked, which is used'
         messages.append(f'{change}. {REVIEW}')
     gone = set(lock.skills)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from pydantic_ai_skills.filesystem.atomic import replace_file
 from pydantic_ai_skills.filesystem.ownership import is_ours, make_folder
 from pydantic_ai_skills.filesystem.pinned import PinnedFile
+from pydantic_ai_skills.problems import RULES
 
 MANIFEST = 'manifest.json'
 VERSION = 1
@@ -52,6 +53,23 @@ class StoredFile(NamedTuple):
     """Identifies its content at the source, so that it need not be fetched again."""
 
 
+class PartProblem(NamedTuple):
+    """What a person should know about a part of a source, such as a plugin of a marketplace."""
+
+    code: str
+    """The code of the problem."""
+
+    part: str
+    """The part, as the source calls it."""
+
+    message: str
+    is_final: bool = True
+    """Whether this revision always has it. Otherwise the part is missing, and is fetched again at the next visit."""
+
+    is_skill: bool = False
+    """Whether the part is a skill, so that it concerns only those who want that one."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
     """All files of an entry."""
@@ -64,11 +82,18 @@ class Manifest:
     files: Mapping[str, StoredFile] = field(default_factory=dict[str, StoredFile])
     left_out: tuple[str, ...] = ()
     """Links, submodules and names that cannot be stored here."""
+    problems: tuple[PartProblem, ...] = ()
+    """What is wrong with parts of the source."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether something of the revision is missing that may be there at the next visit."""
+        return not all(part.is_final for part in self.problems)
 
     @cached_property
     def skills(self) -> dict[str, str]:
         """Content hash of each folder with a `SKILL.md`."""
-        return {folder: _content_hash(files) for folder, files in self._folders.items() if _is_skill(files)}
+        return {folder: content_hash(files) for folder, files in self._folders.items() if _is_skill(files)}
 
     @cached_property
     def _folders(self) -> dict[str, dict[str, PinnedFile]]:
@@ -123,9 +148,12 @@ class Manifest:
         if fields['version'] != VERSION:
             return None
         stored: dict[str, Any] = fields['files']
-        files = {path: StoredFile._make(file) for path, file in stored.items() if _is_usable_path(path)}
+        files = {path: StoredFile._make(file) for path, file in stored.items() if is_usable_path(path)}
         about = {name: str(fields[name]) for name in ('url', 'commit', 'selection')}
-        return None if len(files) < len(stored) else cls(files=files, left_out=tuple(fields['left_out']), **about)
+        problems = tuple(PartProblem._make(each) for each in fields.get('problems', ()))
+        if len(files) < len(stored) or any(part.code not in RULES for part in problems):
+            return None
+        return cls(files=files, left_out=tuple(fields['left_out']), problems=problems, **about)
 
     def is_whole(self, root: Path, *, thorough: bool = False) -> bool:
         """Whether all files are as they were written, and ours. Only `thorough` reads files that look untouched."""
@@ -158,17 +186,21 @@ class FileSink:
         self.root = root
         self.files: dict[str, StoredFile] = {}
         self.left_out: list[str] = []
+        self.problems: list[PartProblem] = []
 
-    def write(self, path: str, blob: str, data: bytes, *, executable: bool) -> None:
-        """Write a file, or skip it if its name cannot be used here."""
-        if not _is_usable_path(path):
+    def write(self, path: str, blob: str, data: bytes | Iterable[bytes], *, executable: bool) -> None:
+        """Write a file, in pieces if it comes so, or skip it if its name cannot be used here."""
+        if not is_usable_path(path):
             self.left_out.append(path)
             return
         target = os.path.join(self.root, *path.split('/'))
+        digest, size = hashlib.sha256(), 0
         try:
             make_folder(Path(target).parent, 0o755)
             with open(target, 'xb') as file:
-                file.write(data)
+                for piece in (data,) if isinstance(data, bytes) else data:
+                    digest.update(piece)
+                    size += file.write(piece)
         except OSError as error:
             if error.errno not in _UNUSABLE:
                 raise
@@ -176,7 +208,11 @@ class FileSink:
             return
         os.chmod(target, stat.S_IMODE(_MODES[executable]))
         os.utime(target, (WRITTEN_AT, WRITTEN_AT))
-        self.files[path] = StoredFile(len(data), hashlib.sha256(data).hexdigest(), executable, blob)
+        self.files[path] = StoredFile(size, digest.hexdigest(), executable, blob)
+
+    def report(self, code: str, part: str, message: str, *, is_final: bool = True, is_skill: bool = False) -> None:
+        """Record what is wrong with a part of the source. Unless that is final, the next visit fetches it again."""
+        self.problems.append(PartProblem(code, part, message, is_final, is_skill))
 
     def manifest(self, *, url: str, commit: str, selection: str, left_out: Iterable[str]) -> Manifest:
         """Build the manifest of what was written."""
@@ -186,10 +222,11 @@ class FileSink:
             selection=selection,
             files=self.files,
             left_out=tuple(sorted({*left_out, *self.left_out})),
+            problems=tuple(self.problems),
         )
 
 
-def _is_usable_path(path: str) -> bool:
+def is_usable_path(path: str) -> bool:
     """Whether a path leads to a file below the folder it is from, on this machine too."""
     try:
         path.encode()
@@ -205,7 +242,7 @@ def _is_skill(names: Iterable[str]) -> bool:
     return any(name.lower() == 'skill.md' for name in names)
 
 
-def _content_hash(files: Mapping[str, PinnedFile]) -> str:
+def content_hash(files: Mapping[str, PinnedFile]) -> str:
     """Hash the names, modes and contents of files, which are sorted by name."""
     digest = hashlib.sha256()
     for name, file in files.items():

@@ -6,6 +6,7 @@
                                                      /<revision>.use   locked by readers; its time is the last use
                                                      /refs.json        which revisions each ref had
                                                      /refused          the server refused the credentials
+                                                     /<name>.json      what an upstream noted for the next time
 <cache>/<kind>-v1/tmp/<unique>/                      under construction; the builder holds <unique>.lock
 <cache>/<kind>-v1/locks/<hash>                       held while fetching
 ```
@@ -20,7 +21,6 @@ import hashlib
 import json
 import os
 import shutil
-import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,24 +29,17 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from pydantic_ai_skills.exceptions import SkillRegistryError
+from pydantic_ai_skills.exceptions import SkillRegistryError, SkillRegistryRefusedError
 from pydantic_ai_skills.filesystem.atomic import replace_file
 from pydantic_ai_skills.filesystem.locks import LockFile, only_one
 from pydantic_ai_skills.filesystem.ownership import is_ours, make_folder, strangers_in
 from pydantic_ai_skills.filesystem.pinned import PinnedFolder
 
 from .manifest import MANIFEST, FileSink, Manifest, is_revision
-
-MAX_CACHE_BYTES = 1024**3
-"""Size of the cache above which the least recently used entries are removed."""
-
-KEPT_REVISIONS = 3
-"""How many revisions of one source are kept."""
-
-RECENT_SECONDS = 3600
-"""Entries used, and builds started, less than this ago are never removed."""
+from .pruning import KEPT_REVISIONS, entries_of, prune
 
 _REFS = TypeAdapter(dict[str, list[str]])
+_NOTES = TypeAdapter(dict[str, str])
 
 
 @dataclass(frozen=True)
@@ -76,6 +69,7 @@ class SourceStore:
             SourceStore, cache_dir, kind=kind, url=url, selection=selection, name=name, shared=shared
         )
         self.url = url
+        self._owner = owner
         self.selection = f'{selection} for {owner}' if owner else selection
         self.name = name
         self.home = cache_dir / f'{kind}-v1'
@@ -88,6 +82,10 @@ class SourceStore:
     def owned_by(self, owner: str) -> SourceStore:
         """The part of the same source that belongs to these credentials."""
         return self._identity(owner=owner)
+
+    def part(self, selection: str) -> SourceStore:
+        """A part of its own for some files of the same source, fetched with the same credentials."""
+        return self._identity(selection=selection, owner=self._owner)
 
     def strangers(self) -> str | None:
         """Why others than this user and root can change this part of the cache, if they can."""
@@ -147,29 +145,48 @@ class SourceStore:
     def ensure(
         self,
         revision: str,
-        build: Callable[[FileSink, Path], list[str]],
+        build: Callable[[FileSink], list[str]],
         *,
         patience: float,
         pins: Mapping[str, str] | None = None,
     ) -> Entry:
         """Open the entry of a revision; build it if it is missing or damaged.
 
-        `build` fetches the files into the sink, with the given folder as scratch space, and returns the paths it
-        skipped. `patience` is how many seconds to wait for another process that builds the same entry.
+        `build` fetches the files into the sink and returns the paths it skipped. `patience` is how many seconds to wait
+        for another process that builds the same entry. An entry in which parts are missing is built again, and kept if
+        that fails.
         """
-        if entry := self.open(revision, pins=pins):
+        entry = self.open(revision, pins=pins)
+        if entry is not None and not entry.manifest.is_partial:
             return entry
+        try:
+            return self._build(revision, build, patience=patience, pins=pins)
+        except SkillRegistryRefusedError:
+            raise
+        except (SkillRegistryError, OSError):
+            if entry is None:
+                raise
+            return entry
+
+    def _build(
+        self,
+        revision: str,
+        build: Callable[[FileSink], list[str]],
+        *,
+        patience: float,
+        pins: Mapping[str, str] | None,
+    ) -> Entry:
         make_folder(self.folder, self._mode)
         make_folder(self._lock_path.parent)
         with only_one(self._lock_path, patience=patience):
-            if entry := self.open(revision, pins=pins):
+            entry = self.open(revision, pins=pins)
+            if entry is not None and not entry.manifest.is_partial:
                 return entry
             with self.workspace() as work:
                 new = work / 'entry'
                 make_folder(new / self.name, 0o755)
-                (work / 'scratch').mkdir()
                 sink = FileSink(new / self.name)
-                left_out = build(sink, work / 'scratch')
+                left_out = build(sink)
                 manifest = sink.manifest(url=self.url, commit=revision, selection=self.selection, left_out=left_out)
                 manifest.write(new)
                 entry = self._put(revision, new, work / 'damaged', pins=pins)
@@ -177,10 +194,10 @@ class SourceStore:
         return entry
 
     def _put(self, revision: str, new: Path, aside: Path, *, pins: Mapping[str, str] | None) -> Entry:
-        """Move a new entry into place, unless another process did so first: its entry is just as good."""
+        """Move a new entry into place, unless one that is as good is there: another process may be first."""
         place = self.folder / revision
         entry = self.open(revision, pins=pins)
-        if entry is None:
+        if entry is None or (entry.manifest.is_partial and entry.manifest != Manifest.read(new)):
             with contextlib.suppress(FileNotFoundError):
                 os.rename(place, aside)
             with contextlib.suppress(OSError):
@@ -208,17 +225,16 @@ class SourceStore:
                 lock.path.unlink()
             lock.release()
 
-    def blobs(self) -> Callable[[str], bytes | None]:
+    def blobs(self, *, own: bool = False) -> Callable[[str], bytes | None]:
         """A function that returns the content of a blob from any entry of this source that has it undamaged.
 
-        Whose entry it is does not matter: only the source itself can have named the blob.
+        Whose entry it is does not matter if only the source itself can have named the blob. With `own`, only entries of
+        these credentials count.
         """
         places: dict[str, tuple[Path, str]] = {}
-        for folder in (self.home / 'entries').glob(f'{self._key}*'):
-            for _, entry in _entries(folder):
-                manifest = Manifest.read(entry)
-                for path, file in manifest.files.items() if manifest else ():
-                    places.setdefault(file.blob, (entry / self.name / path, file.digest))
+        for entry in self.earlier(own=own):
+            for path, file in entry.manifest.files.items():
+                places.setdefault(file.blob, (entry.root / path, file.digest))
 
         def read(blob: str) -> bytes | None:
             try:
@@ -230,9 +246,25 @@ class SourceStore:
 
         return read
 
+    def earlier(self, *, own: bool = False) -> Iterator[Entry]:
+        """Every entry of this source, or those of these credentials. Whether files are undamaged was not checked."""
+        for folder in [self.folder] if own else (self.home / 'entries').glob(f'{self._key}*'):
+            for _, entry in entries_of(folder):
+                manifest = Manifest.read(entry)
+                if manifest is not None:
+                    yield Entry(entry / self.name, manifest)
+
+    def last(self, path: str) -> bytes | None:
+        """The content that a file had in the latest revision that has it."""
+        for revision in self.revisions():
+            manifest = Manifest.read(self.folder / revision)
+            if manifest is not None and path in manifest.files:
+                return self.blobs(own=True)(manifest.files[path].blob)
+        return None
+
     def revisions(self) -> list[str]:
         """The revisions that have entries, the most recently used first."""
-        return [path.name for _, path in sorted(_entries(self.folder), reverse=True)]
+        return [path.name for _, path in sorted(entries_of(self.folder), reverse=True)]
 
     # --- Refusals -------------------------------------------------------------------------------------------------
 
@@ -251,6 +283,21 @@ class SourceStore:
                 (self.folder / 'refused').unlink()
 
     # --- Refs -----------------------------------------------------------------------------------------------------
+
+    def note(self, name: str, facts: Mapping[str, str]) -> None:
+        """Record what an upstream wants to know the next time. If that cannot be written, it will not."""
+        with contextlib.suppress(OSError):
+            make_folder(self.folder, self._mode)
+            replace_file(self.folder / f'{name}.json', json.dumps(facts).encode())
+
+    def noted(self, name: str) -> dict[str, str]:
+        """What was recorded under a name; nothing if others may have written it."""
+        if not _are_ours(self.folder, [f'{name}.json']):
+            return {}
+        try:
+            return _NOTES.validate_json((self.folder / f'{name}.json').read_bytes())
+        except (OSError, ValueError):
+            return {}
 
     def recall(self, ref: str | None) -> list[str]:
         """The revisions a ref had when the server was asked, the latest first."""
@@ -275,48 +322,6 @@ class SourceStore:
         return {ref: list(filter(is_revision, revisions)) for ref, revisions in refs.items()}
 
 
-# --- Pruning ------------------------------------------------------------------------------------------------------
-
-
-def prune(home: Path, *, max_bytes: int = MAX_CACHE_BYTES, kept_revisions: int = KEPT_REVISIONS) -> None:
-    """Remove what killed processes left and superseded revisions; then, if the rest is too large, the oldest entries.
-
-    Whatever is in use, or was recently, stays.
-    """
-    _prune_workspaces(home)
-    known: list[tuple[float, Path]] = []
-    with contextlib.suppress(OSError):
-        for source in (home / 'entries').iterdir():
-            entries = sorted(_entries(source), reverse=True)
-            known += entries[:kept_revisions]
-            for used, entry in entries[kept_revisions:]:
-                _remove_entry(entry, used, home)
-    total = 0
-    for used, entry in sorted(known, reverse=True):
-        manifest = Manifest.read(entry)
-        total += manifest.size if manifest else 0
-        if total > max_bytes:
-            _remove_entry(entry, used, home)
-
-
-def _prune_workspaces(home: Path) -> None:
-    with contextlib.suppress(OSError):
-        for lock in list((home / 'tmp').glob('*.lock')):
-            _remove_locked(lock, lock.with_suffix(''), home)
-        for folder in (home / 'tmp').iterdir():
-            # A process was killed while it removed this folder.
-            if not folder.with_suffix('.lock').exists() and time.time() - _time_of(folder) > RECENT_SECONDS:
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-def _entries(source: Path) -> Iterator[tuple[float, Path]]:
-    """The entries of a source, each with the time of its last use."""
-    with contextlib.suppress(OSError):
-        for path in source.iterdir():
-            if is_revision(path.name):
-                yield _time_of(path.with_name(f'{path.name}.use')) or _time_of(path), path
-
-
 def _are_ours(folder: Path, files: Iterable[str]) -> bool:
     """Whether a folder and the files in it, and the folders between, neither belong to others nor let them write."""
     inside = {''}
@@ -333,29 +338,3 @@ def _are_ours(folder: Path, files: Iterable[str]) -> bool:
         if not is_ours(status):
             return False
     return True
-
-
-def _time_of(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def _remove_entry(entry: Path, used: float, home: Path) -> None:
-    if time.time() - used > RECENT_SECONDS:
-        _remove_locked(entry.with_name(f'{entry.name}.use'), entry, home)
-
-
-def _remove_locked(lock_path: Path, folder: Path, home: Path) -> None:
-    """Remove the folder a lock protects, unless somebody holds the lock."""
-    lock = LockFile(lock_path)
-    if lock.acquire():
-        # The rename makes it disappear for others in one step.
-        aside = home / 'tmp' / uuid.uuid4().hex
-        with contextlib.suppress(OSError):
-            os.rename(folder, aside)
-        with contextlib.suppress(OSError):
-            lock_path.unlink()
-        shutil.rmtree(aside, ignore_errors=True)
-    lock.release()

@@ -27,6 +27,11 @@ class WrapperRegistry(FindingRegistry):
         found = self.wrapped.latest
         return None if found is None else self._change(found)
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether the wrapped registry is to be asked again."""
+        return self.wrapped.is_stale
+
     def find(self) -> FoundSkills:
         """What the wrapped registry has, changed."""
         return self._change(self.wrapped.find())

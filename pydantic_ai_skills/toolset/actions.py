@@ -248,6 +248,8 @@ class SkillActions(Generic[DepsT]):
             # A program that is not offered is looked for in the folder.
             script = await anyio.to_thread.run_sync(find_script, script, skill, files)
         gate = self._gate(skill)
+        if gate.refusal(skill, script) is None:
+            await script.fetch()
         ask = await gate.needs_approval(ctx, skill, script, args) or ask
         if ask:
             await check_approval(ctx, script, args)

@@ -167,33 +167,40 @@ class SkillLibrary(Generic[DepsT]):
         check_may_read()
         await anyio.to_thread.run_sync(self.look)
 
-    def reload(self, *, include_registries: bool = False) -> None:
+    def reload(self, *, include_registries: bool = False, include_directories: bool = True) -> None:
         """Read the directories again, and the registries if asked to. Libraries that contain this one follow."""
         with self._lock:
-            self.refresh(include_registries=include_registries)
+            self.refresh(include_registries=include_registries, include_directories=include_directories)
             reloads, fetches = self.generation
             self.generation = reloads + 1, fetches + include_registries
 
-    async def reload_for_run(self) -> None:
-        """Read the directories again, unless another run's reload has begun since this call."""
-        ticket = self._asked = next(self._tickets)
-        await anyio.to_thread.run_sync(self._reload_since, ticket)
+    @property
+    def is_stale(self) -> bool:
+        """Whether a registry is to be asked again before the next run, because its source has changed or may have."""
+        return self._view is not None and any(
+            registry.is_stale for part in self._parts or (self,) for registry in part.registries
+        )
 
-    def _reload_since(self, ticket: int) -> None:
+    async def reload_for_run(self, *, include_directories: bool = True) -> None:
+        """Read the sources again, unless another run's reload has begun since this call."""
+        ticket = self._asked = next(self._tickets)
+        await anyio.to_thread.run_sync(self._reload_since, ticket, include_directories)
+
+    def _reload_since(self, ticket: int, include_directories: bool) -> None:
         with self._lock:
             if self._answered < ticket:
                 asked = self._asked
-                self.reload()
+                self.reload(include_directories=include_directories)
                 self._answered = max(asked, ticket)
 
-    def refresh(self, *, include_registries: bool) -> View:
+    def refresh(self, *, include_registries: bool, include_directories: bool = True) -> View:
         """Read the sources of its parts again, or its own."""
         with self._lock:
             for part in self._parts:
-                part.refresh(include_registries=include_registries)
-            return self._look(include_registries=include_registries)
+                part.refresh(include_registries=include_registries, include_directories=include_directories)
+            return self._look(include_registries=include_registries, include_directories=include_directories)
 
-    def _look(self, *, include_registries: bool = False) -> View:
+    def _look(self, *, include_registries: bool = False, include_directories: bool = True) -> View:
         """Read the parts or the sources, and make a new view if they have changed. The caller holds the lock."""
         last = self._view
         if self._parts:
@@ -206,6 +213,7 @@ class SkillLibrary(Generic[DepsT]):
             self.registries,
             last=last.catalog if last else None,
             include_registries=include_registries,
+            include_directories=include_directories,
             list_files=not self.settings.always_all_tools,
         )
         return last if last is not None and catalog is last.catalog else self._show(catalog)

@@ -77,7 +77,8 @@ def render_skill(skill: Skill[Any], content: SkillContent, *, framed: bool = Tru
     With `framed`, the instructions are in an element of their own, which marks them as the skill's text.
     """
     uri = shorten(one_line(skill.uri), MAX_DESCRIPTION_CHARS) if skill.own_uri is not None else None
-    place = None if skill.path is None else shorten(one_line(skill.path), MAX_PLACE_CHARS)
+    where = _place(skill)
+    place = None if where is None else shorten(one_line(where), MAX_PLACE_CHARS)
     parts = [opening('skill', name=skill.name, uri=uri, location=place)]
     if content.header.compatibility:
         parts.append(element('compatibility', shorten(one_line(content.header.compatibility), MAX_DESCRIPTION_CHARS)))
@@ -90,6 +91,14 @@ def render_skill(skill: Skill[Any], content: SkillContent, *, framed: bool = Tru
     if not framed:
         return '\n'.join((*parts, '</skill>', '', instructions))
     return Framed('\n'.join((*parts, framing.wrap(_SKILL_INSTRUCTIONS, f'\n{instructions}\n'), '</skill>')))
+
+
+def _place(skill: Skill[Any]) -> str | None:
+    """The folder of a skill; for one whose files stay where they are, its source and its place there."""
+    source = skill.source
+    if skill.path is not None or source is None or source.commit is None:
+        return skill.path
+    return f'{source.url} {source.path}'
 
 
 def _instructions(text: str, room: int) -> str:

@@ -303,9 +303,9 @@ class SkillsToolset(WorkFolders, WithToolsets[DepsT]):
     # --- For pydantic-ai ------------------------------------------------------------------------------------------
 
     async def for_run(self, ctx: RunContext[DepsT]) -> AbstractToolset[DepsT]:
-        """With `auto_reload`, pick up changes in the directories before the run starts."""
-        if self.auto_reload:
-            await self.library.reload_for_run()
+        """Pick up changes before the run starts: of registries that know of some, with `auto_reload` of directories."""
+        if self.auto_reload or self.library.is_stale:
+            await self.library.reload_for_run(include_directories=bool(self.auto_reload))
         return ToolsetOfRun(self.copy_for_run())
 
     async def get_instructions(self, ctx: RunContext[DepsT] | None) -> InstructionPart | list[InstructionPart] | None:  # pyright: ignore[reportIncompatibleMethodOverride] - one part, as AbstractToolset allows

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from operator import is_
 from typing import Any, NamedTuple
 
 from pydantic_ai_skills.exceptions import SkillRegistryError, SkillRegistryRefusedError
+from pydantic_ai_skills.parsing.skill_names import MAX_NAME_LENGTH, shorten_skill_name
 from pydantic_ai_skills.problems import SkillProblem, problem
 
 from .skill import Skill
@@ -61,6 +62,47 @@ def first_of_each_name(
         if winner is not skill:
             problems.append(about_loser(skill, winner))
     return winners, problems
+
+
+def keep_reachable(sources: Iterable[FoundSkills]) -> tuple[list[FoundSkills], list[SkillProblem]]:
+    """The sources with new names for skills that have a qualifier and the name of another one, and a problem for each.
+
+    Such a skill never takes a name from a skill without one, wherever that comes from, nor is it left out.
+    """
+    given = list(sources)
+    skills = [skill for found in given for skill in found.skills]
+    if not any(map(_qualifier, skills)):
+        return given, []
+    taken = {skill.name: skill for skill in skills if _qualifier(skill) is None}
+    reserved = {skill.name for skill in skills}
+    problems: list[SkillProblem] = []
+
+    def reachable(skill: Skill[Any]) -> Skill[Any]:
+        other = taken.get(skill.name)
+        if other is not None and other is not skill and (qualifier := _qualifier(skill)):
+            name = _free_name(f'{qualifier}-{skill.name}', reserved)
+            message = (
+                f'The skill {skill.name!r} is offered as {name!r}: another one, of {_origin(other, "")}, has its name.'
+            )
+            problems.append(problem('renamed', _origin(skill, ''), message))
+            reserved.add(name)
+            skill = skill.renamed(name)
+        taken.setdefault(skill.name, skill)
+        return skill
+
+    return [found._replace(skills=tuple(map(reachable, found.skills))) for found in given], problems
+
+
+def _qualifier(skill: Skill[Any]) -> str | None:
+    return skill.source.qualifier if skill.source is not None else None
+
+
+def _free_name(wanted: str, reserved: Collection[str]) -> str:
+    """A name that no skill has, as much like the wanted one as the rules allow."""
+    base = shorten_skill_name(wanted)
+    ends = ('', *(f'-{number}' for number in range(2, len(reserved) + 3)))
+    names = (f'{base[: MAX_NAME_LENGTH - len(end)].rstrip("-")}{end}' for end in ends)
+    return next(name for name in names if name not in reserved)
 
 
 def merge_sources(sources: Iterable[FoundSkills]) -> tuple[dict[str, Skill[Any]], list[SkillProblem]]:

@@ -84,11 +84,11 @@ def program(name: str, skill: Skill[Any], files: SkillFiles, *, any_file: bool =
 
     With `any_file`, its suffix need not say that it can be run.
     """
-    from pydantic_ai_skills.execution.interpreters import has_script_suffix  # not needed for what is offered
+    from pydantic_ai_skills.execution.interpreters import SCRIPT_NAME  # not needed for what is offered
 
     from .script import SkillScript
 
-    if skill.path is None or files.executor is None or not (any_file or has_script_suffix(name)):
+    if skill.path is None or files.executor is None or not (any_file or SCRIPT_NAME.match(name)):
         return None
     folder = Path(skill.path)
     script = SkillScript(name, uri=str(folder / name), skill_name=skill.name, skill_dir=folder, executor=files.executor)

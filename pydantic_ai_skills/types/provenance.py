@@ -24,6 +24,9 @@ class SkillProvenance:
     path: str = ''
     """The skill's folder in the source."""
 
+    original_name: str | None = None
+    """The name the skill has in the source, if it is offered under another because two have the same one."""
+
     content_hash: str | None = None
     """A hash of the names, modes and bytes of all its files, such as `'sha256:…'`."""
 
@@ -38,6 +41,10 @@ class SkillProvenance:
 
     label: str | None = None
     """What the developer calls the source."""
+
+    qualifier: str | None = None
+    """What is put before the skill's name if another skill has that, so that both can be used. Without one, the skill
+    that comes first is used."""
 
     @property
     def name(self) -> str:

@@ -189,6 +189,9 @@ class SkillScript(SkillItem):
         """What a run with these arguments would do, for the person who approves it, where that is not a file."""
         return f'{self.name}({"" if args is None else json.dumps(args, sort_keys=True, default=str)})'
 
+    async def fetch(self) -> None:
+        """Bring its file to this machine, if it is kept elsewhere, before anybody is asked about it or it is run."""
+
     async def prepare(self, ctx: RunContext[Any] | None, args: object) -> bool:
         """Import what it needs, once it may run; return whether that changed the arguments it takes."""
         return False
@@ -213,6 +216,7 @@ class SkillScript(SkillItem):
         self._check_source()
         if self.executor is None:
             raise SkillValidationError(f'Script {self.name!r} is a file without an `executor` to run it.')
+        await self.fetch()
         await to_thread.run_sync(refuse_links, self)
         try:
             value = await self.executor.run(self, args, ctx)

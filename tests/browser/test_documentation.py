@@ -46,7 +46,7 @@ def test_every_page_fits_a_phone_and_every_link_leads_somewhere(page: Page, docu
     [
         ('bubblewrap sandbox', 'scripts', 'bubblewrap'),
         ('yaml-duplicate-key', 'problems', 'yaml-duplicate-key'),
-        ('lock file', 'registries', 'pinning'),
+        ('lock file', 'registries', 'pins-and-lock-files'),
     ],
 )
 def test_the_search_finds(page: Page, documentation: str, query: str, page_name: str, anchor: str) -> None:

@@ -16,6 +16,7 @@ from pydantic_ai.agent.spec import AgentSpec
 
 from pydantic_ai_skills import (
     BubblewrapSkillScriptExecutor,
+    FolderSkillsRegistry,
     LocalSkillScriptExecutor,
     SkillsCapability,
     SkillScriptExecutor,
@@ -23,6 +24,8 @@ from pydantic_ai_skills import (
     SkillValidationError,
     WorkspaceSkillScriptExecutor,
 )
+from pydantic_ai_skills.capability.spec import read_registries
+from pydantic_ai_skills.registries.address import KINDS
 from tests.conversations import Call, ScriptedModel, write_skill
 from tests.registries.repositories import GitServer, Repository
 
@@ -175,10 +178,15 @@ def test_a_url_alone_is_a_git_repository(folder: Path):
         (
             {'registries': [{'git': 'https://example.com/x', 'reff': 'hunter2'}]},
             snapshot(
-                "`registries` of a spec does not fit. 'reff': is not a setting; there are git, ref, path, prefix, trusted, token_env, ssh_key_file, timeout, offline, allowed_protocols, cache_dir, target_dir, token_user, locked, lock_file, refresh_interval, max_bytes, validate, max_depth, script_executor, only, rename."
+                "`registries` of a spec does not fit. 'reff': is not a setting; there are source, folder, archive, objects, well-known, mcp, marketplace, git, ref, path, plugins, prefix, trusted, token_env, ssh_key_file, timeout, offline, allowed_protocols, cache_dir, target_dir, token_user, locked, lock_file, refresh_interval, max_bytes, validate, max_depth, script_executor, only, rename."
             ),
         ),
-        ({'registries': [{'path': 'skills'}]}, snapshot("`registries` of a spec does not fit. 'git': Field required.")),
+        (
+            {'registries': [{'path': 'skills'}]},
+            snapshot(
+                "`registries` of a spec does not fit. 'entry': the address is the value of `source`, or of one of folder, archive, objects, well-known, mcp, marketplace, git."
+            ),
+        ),
         (
             {'registries': [{'git': 'https://example.com/x', 'ref': ['hunter2']}]},
             snapshot("`registries` of a spec does not fit. 'ref': Input should be a valid string."),
@@ -235,7 +243,7 @@ def test_a_url_alone_is_a_git_repository(folder: Path):
         (
             {'registries': [5]},
             snapshot(
-                "`registries` of a spec does not fit. 'entry': Input should be a valid dictionary or instance of GitSpec."
+                "`registries` of a spec does not fit. 'entry': Input should be a valid dictionary or instance of SourceSpec."
             ),
         ),
         (
@@ -332,6 +340,18 @@ def test_an_unknown_option_is_refused_with_the_closest_one(kind: Any):
         SkillsCapability[Any].from_spec(directory='./skills')  # pyright: ignore[reportCallIssue] - as in a file
 
 
+@pytest.mark.parametrize('entry', ['PLACE', {'source': 'PLACE'}, {'folder': 'PLACE', 'prefix': ''}])
+def test_every_kind_of_source_can_be_in_a_spec(tmp_path: Path, entry: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv('PYDANTIC_AI_SKILLS_CACHE_DIR', str(tmp_path / 'cache'))
+    write_skill(tmp_path / 'shared', 'greeter')
+    place = str(tmp_path / 'shared')
+    given: Any = place if entry == 'PLACE' else {key: value.replace('PLACE', place) for key, value in entry.items()}
+    registries = read_registries([given], executor=None)
+    assert registries is not None
+    assert [type(registry) for registry in registries] == [FolderSkillsRegistry]
+    assert [skill.name for skill in registries[0].get_skills()] == ['greeter']
+
+
 def test_the_schema_of_specs_knows_the_settings():
     schema = AgentSpec.model_json_schema_with_capabilities(custom_capability_types=[SkillsCapability])
     parameters = schema['$defs']['spec_params_SkillsCapability']['properties']
@@ -369,4 +389,6 @@ def test_the_schema_of_specs_knows_the_settings():
             'workspace_tools',
         ]
     )
-    assert 'token' not in schema['$defs']['GitSpec']['properties']
+    settings = schema['$defs']['SourceSpec']['properties']
+    assert {'token', 'url', 'kind'}.isdisjoint(settings)
+    assert list(settings)[:8] == ['source', *KINDS]

@@ -32,6 +32,8 @@ def test_what_is_there_is_told(cli: Cli, here: Path, tmp_path: Path, repository:
         'pydantic': 'ok',
         'extra cli': 'ok',
         'extra git': 'ok',
+        'extra mcp': 'ok',
+        'extra objects': 'ok',
         'extra watch': 'ok',
         'git': 'ok',
         'bubblewrap': 'ok',

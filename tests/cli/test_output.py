@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pydantic_ai_skills import GitProgress, SkillProblem
+from pydantic_ai_skills import FetchProgress, SkillProblem
 from pydantic_ai_skills.cli.output import Output, one_line, place, safe
 
 FORBIDDEN = set(map(chr, (*range(9), *range(11, 32), *range(127, 160), 0x200B, 0x202E, 0x2066, 0xFEFF)))
@@ -139,17 +139,17 @@ def test_codes_of_problems_are_links_on_a_terminal(monkeypatch: pytest.MonkeyPat
 def test_progress_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch):
     terminal = open_terminal(monkeypatch)
     with Output().progress('Working') as working:
-        assert working.on_git is not None
+        assert working.on_fetch is not None
         assert working.on_step is not None
         working.on_step(1, 2)
-        working.on_git(GitProgress(stage='Receiving objects', done=1, total=2))
+        working.on_fetch(FetchProgress(stage='Receiving objects', done=1, total=2))
     assert 'Working: Receiving objects' in terminal.getvalue()
 
 
 def test_progress_is_not_for_programs(monkeypatch: pytest.MonkeyPatch):
     terminal = open_terminal(monkeypatch)
     with Output(as_json=True).progress('Working') as working:
-        assert (working.on_git, working.on_step) == (None, None)
+        assert (working.on_fetch, working.on_step) == (None, None)
     assert terminal.getvalue() == ''
 
 

@@ -79,7 +79,16 @@ COMMANDS = {
         ['source', 'skills'],
         ['add', 'nowhere'],
         'nowhere',
-        bad_status=3,
+        bad_status=2,
+        offline_status=3,
+        offline_shows='cannot be written',
+    ),
+    'import': Command(
+        ['import', 'THEIRS/skills-lock.json'],
+        'added xlsx',
+        ['added', 'failures'],
+        ['import', 'nowhere'],
+        "'nowhere' cannot be read",
         offline_status=3,
         offline_shows='cannot be written',
     ),
@@ -146,7 +155,7 @@ class Bench:
             shutil.copytree(self.root / 'template' / part, place / part, symlinks=True)
         UserTrust(place / 'home/.config/pydantic-ai-skills/trust.json').trust(place / 'app')
         args = case.bad if way == 'bad input' else case.args
-        args = [str(self.root / 'theirs') if arg == 'THEIRS' else arg for arg in args]
+        args = [arg.replace('THEIRS', str(self.root / 'theirs')) for arg in args]
         if way == 'json':
             args.insert(1, '--json')
         env = {'HOME': str(place / 'home'), 'PATH': os.environ['PATH'], 'TERM': 'xterm'}
@@ -247,6 +256,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     theirs.skill('pdf', 'Fills in forms.')
     theirs.skill('xlsx', 'Reads sheets.')
     theirs.commit('first')
+    installed = {'xlsx': {'source': str(theirs.path), 'sourceType': 'local'}}
+    write(theirs.path, {'skills-lock.json': json.dumps({'version': 1, 'skills': installed})})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv('HOME', str(home))
         patch.delenv('PYDANTIC_AI_SKILLS_CACHE_DIR', raising=False)
@@ -369,4 +380,5 @@ def test_a_full_disk_is_told_to_who_wanted_json(bench: Bench):
 def test_every_command_is_run(bench: Bench):
     from pydantic_ai_skills.cli.app import COMMANDS as there_are
 
-    assert set(COMMANDS) == set(there_are)
+    # `serve` speaks a protocol, not to people: `test_serve.py` runs it.
+    assert {*COMMANDS, 'serve'} == set(there_are)

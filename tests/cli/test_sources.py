@@ -90,17 +90,18 @@ class TestAdd:
             (['https://user:secret@nobody.invalid/x'], 2, 'at the terminal: --token-env'),
             (['ext::sh -c x'], 2, 'would make git run a program'),
             (['@'], 2, "'@' is not the URL of a repository."),
-            ([''], 2, "'' is not the URL of a repository."),
+            ([''], 2, "'' is not an address of skills. Known forms: ./folder;"),
             (['~nobody-at-all/x'], 2, "'~nobody-at-all/x'"),
             (['../theirs', '--ssh-key', '~nobody-at-all/x'], 2, "'~nobody-at-all/x'"),
             (['../theirs', '--into', '\udcff'], 2, "'\\udcff' is not UTF-8 text."),
             (['https://nobody.invalid/a/tree/main/x', '--path', 'y'], 2, 'leave --path out'),
             (['../theirs', '--into', '..'], 2, 'into = '),
+            (['../theirs', '--plugin', 'x'], 2, "'plugins' is not a setting of 'git' sources"),
             (['../theirs', '--token-env', 'ghp_secret'], 2, '--token-env takes the name of an environment variable'),
             (['../theirs', '--into', 'skills'], 2, "into = 'skills' overlaps"),
             (['../theirs', '--into', '.claude'], 2, "into = '.claude' overlaps"),
             (['../theirs', '--allow', 'ftp'], 2, "'ftp' is not one of 'file', 'http'"),
-            ([], 2, 'URL[@REF]'),
+            ([], 2, 'ADDRESS'),
         ],
     )  # fmt: skip
     def test_what_goes_wrong_is_told_and_nothing_is_written(
@@ -338,7 +339,7 @@ class TestSync:
 
     def test_nothing_to_fetch_is_fine(self, cli: Cli):
         done = cli('sync')
-        assert (done.status, done.out[:31]) == (0, 'This project has no git sources')
+        assert (done.status, done.out[:31]) == (0, 'This project has no sources. Ad')
         assert cli('sync', '--json').data == {'sources': {}}
 
     def test_an_unknown_source_is_a_mistake(self, cli: Cli, added: Repository):
@@ -402,7 +403,7 @@ class TestLockAndOutdated:
         assert cli('outdated').status == 0
 
     def test_nothing_is_up_to_date(self, cli: Cli):
-        assert cli('outdated').out == 'This project has no git sources. Add one with: pydantic-ai-skills add URL\n'
+        assert cli('outdated').out == 'This project has no sources. Add one with: pydantic-ai-skills add ADDRESS\n'
 
 
 class TestRemove:

@@ -14,8 +14,10 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 import watchfiles
+from anyio import to_thread
 from pydantic_ai import Agent
 from watchfiles import Change
 
@@ -416,3 +418,18 @@ async def test_a_run_sees_what_changed_before_it(root: Path, make: Callable[...,
     await agent.run('Go.')
     assert ['Is new.' in str(text) for text in script.instructions] == [False, True]
     assert len(script.tools[0]) == 4
+
+
+@pytest.mark.anyio
+async def test_an_event_loop_does_not_wait_until_what_a_dropped_watch_leaves_is_removed(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = write(tmp_path / 'temporary', {})
+    monkeypatch.setattr(tempfile, 'tempdir', str(temporary))
+    watched = WatchedDirectory(SkillsDirectory(root))
+    await to_thread.run_sync(watched.find)
+    assert len(os.listdir(temporary)) == 1
+    del watched
+    with anyio.fail_after(60):
+        while await to_thread.run_sync(os.listdir, temporary):
+            await anyio.sleep(0.02)

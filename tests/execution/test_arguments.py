@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 from pydantic_ai_skills.execution.arguments import (
+    MAX_ARGUMENT_BYTES,
     MAX_ARGUMENTS,
     MAX_ARGV_BYTES,
     MAX_JSON_CHARS,
@@ -19,7 +20,6 @@ from pydantic_ai_skills.execution.arguments import (
     ArgumentVector,
     build_arguments,
 )
-from pydantic_ai_skills.execution.words import MAX_ARGUMENT_BYTES
 
 
 @pytest.mark.parametrize(

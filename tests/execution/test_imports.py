@@ -19,7 +19,8 @@ from pydantic_ai_skills import (
     SkillsToolset,
     WorkspaceSkillScriptExecutor,
 )
-from pydantic_ai_skills.execution.modules import import_variables, module_name, top_modules_in, with_folder_first
+from pydantic_ai_skills.execution.environment import import_variables, top_modules_in, with_folder_first
+from pydantic_ai_skills.execution.interpreters import module_name
 from tests.conversations import ScriptedModel
 from tests.folders import write_skill
 

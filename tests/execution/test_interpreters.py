@@ -10,7 +10,7 @@ import pytest
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 from pydantic_ai_skills.execution import interpreters
-from pydantic_ai_skills.execution.interpreters import INTERPRETERS, SCRIPT_SUFFIXES, read_script_head
+from pydantic_ai_skills.execution.interpreters import INTERPRETERS, SCRIPT_NAME, read_script_head
 from pydantic_ai_skills.types import SkillScript
 
 
@@ -160,7 +160,30 @@ def test_a_script_that_is_gone_or_not_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_suffix_is_lower_case() -> None:
-    assert all(suffix == suffix.lower() and suffix.startswith('.') for suffix in SCRIPT_SUFFIXES)
+    assert all(suffix == suffix.lower() and suffix.startswith('.') for suffix in INTERPRETERS)
+
+
+@pytest.mark.parametrize(
+    ('name', 'can_be_started'),
+    [
+        *((f'scripts/a{suffix}', True) for suffix in INTERPRETERS),
+        ('A.PY', True),
+        ('a.d.py', True),
+        ('d.ts', True),
+        ('a\n.sh', True),
+        ('types.d.ts', False),
+        ('src/Types.D.mts', False),
+        ('a.py.txt', False),
+        ('a.py\n', False),
+        ('a.ſh', False),
+        ('scripts/.py', False),
+        ('.py', False),
+        ('py', False),
+        ('a.pyc', False),
+    ],
+)
+def test_a_name_tells_that_a_file_can_be_started_by_its_suffix(name: str, can_be_started: bool) -> None:
+    assert bool(SCRIPT_NAME.match(name)) is can_be_started
 
 
 INLINE = """
@@ -193,11 +216,24 @@ def test_uv_is_found_beside_the_python_too(tmp_path: Path, programs: Path, monke
     assert find_interpreter(path, python=None, search_path='/none')[0] == str(programs / 'uv')
     asking = script(tmp_path, 'b.py', '#!/usr/bin/env -S uv run --script')
     assert find_interpreter(asking, python=None, search_path='/none') == [str(programs / 'uv'), 'run', '--script']
+
+
+@pytest.mark.parametrize(
+    ('first_line', 'arguments'),
+    [('', []), ('#!/usr/bin/env -S python3 -u', ['-u']), ('#!/usr/bin/env -S uv run --script', [])],
+)
+def test_without_uv_python_runs_what_declares_dependencies(
+    tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch, first_line: str, arguments: list[str]
+) -> None:
+    monkeypatch.setattr(sys, 'executable', str(programs / 'python3'))
     (programs / 'uv').unlink()
+    path = script(tmp_path, 'a.py', first_line + INLINE)
+    assert find_interpreter(path, python=None, search_path='/none') == [str(programs / 'python3'), *arguments]
     with pytest.raises(
-        SkillScriptExecutionError, match=r"'a.py' depends on requests>=2, rich and needs 'uv' to provide it"
+        SkillScriptExecutionError,
+        match=r"'a.py' depends on requests>=2, rich and needs 'uv' to provide it, which is not installed here",
     ):
-        find_interpreter(path, python=None, search_path='/none')
+        find_interpreter(path, python='/no/python', search_path='/none')
 
 
 @pytest.mark.parametrize(

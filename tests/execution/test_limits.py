@@ -242,12 +242,10 @@ def test_what_is_in_a_work_folder_counts_where_scripts_put_it(tmp_path: Path) ->
     for number in range(3):
         (tmp_path / str(number)).write_bytes(bytes(4096))
     there = measure(tmp_path, MIB, 10)
-    limits = ScriptLimits(work_folder=MIB)
-    assert room_in(tmp_path, limits, is_private=True, most=5) == WorkRoom(MIB, 5)
-    assert room_in(tmp_path, ScriptLimits(work_folder=1), is_private=True, most=2) == WorkRoom(there.size, 3)
-    assert room_in(tmp_path, limits, is_private=False, most=5) == WorkRoom(MIB + there.size, 8)
-    assert room_in(tmp_path, limits, is_private=False, most=1) == WorkRoom(MIB, None)
-    assert room_in(tmp_path, ScriptLimits(work_folder=None), is_private=True) == WorkRoom()
+    assert room_in(tmp_path, MIB, is_private=True, most=5) == WorkRoom(MIB, 5)
+    assert room_in(tmp_path, 1, is_private=True, most=2) == WorkRoom(there.size, 3)
+    assert room_in(tmp_path, MIB, is_private=False, most=5) == WorkRoom(MIB + there.size, 8)
+    assert room_in(tmp_path, MIB, is_private=False, most=1) == WorkRoom(MIB, None)
     rooms = WorkRoom(MIB, 3), WorkRoom(MIB, None), WorkRoom(), WorkRoom(1, 3), WorkRoom(MIB, 2)
     assert [has_room(tmp_path, room) for room in rooms] == [True, True, True, False, False]
 

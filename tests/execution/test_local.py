@@ -25,6 +25,7 @@ from pydantic_ai_skills.execution.interpreters import ScriptHead
 from pydantic_ai_skills.execution.limits import ScriptLimits
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
 from pydantic_ai_skills.types import SkillScript
+from tests.folders import write
 
 from .conftest import MakeScript, if_installed, write_wheel, zombies
 
@@ -298,6 +299,55 @@ async def test_inline_dependencies_are_provided_by_uv(
     executor = LocalSkillScriptExecutor(env={'UV_OFFLINE': '1'}, python_executable=sys.executable)
     result = await executor.run(script, {'n': 1})
     assert (result.stdout, result.stderr) == ("42 ['-n', '1']\n", '')
+
+
+@pytest.mark.parametrize('first', ['', '#!/usr/bin/env -S uv run --script\n'])
+@pytest.mark.parametrize(
+    ('package', 'told'), [('rich', 'rich\n'), ('absent_module', "No module named 'absent_module'")]
+)
+async def test_what_uv_cannot_provide_may_be_installed(
+    make_script: MakeScript,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    first: str,
+    package: str,
+    told: str,
+) -> None:
+    declared = f'{first}# /// script\n# dependencies = ["{package}>=9999"]\n# ///\n'
+    monkeypatch.setenv('HOME', str(tmp_path))
+    executor = LocalSkillScriptExecutor(env={'UV_OFFLINE': '1'})
+    result = await executor.run(make_script('a.py', f'{declared}import {package}\nprint({package}.__name__)\n'))
+    assert told in f'{result.stdout}{result.stderr}'
+    assert "uv cannot provide the packages of 'a.py', so Python runs it:\nerror: No solution found" in caplog.text
+
+
+async def test_what_uv_cannot_provide_runs_as_the_module_it_is(
+    make_script: MakeScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_script('scripts/value.py', 'VALUE = 42')
+    source = '# /// script\n# dependencies = ["rich>=9999"]\n# ///\nfrom .value import VALUE\nprint(VALUE)\n'
+    script = make_script('scripts/a.py', source)
+    monkeypatch.setenv('HOME', str(tmp_path))
+    result = await LocalSkillScriptExecutor(env={'UV_OFFLINE': '1'}).run(script)
+    assert (result.stdout, result.stderr) == ('42\n', '')
+
+
+async def test_a_run_that_is_cancelled_while_uv_works_does_not_start_its_script(
+    make_script: MakeScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    uv = write(tmp_path / 'bin', {'uv': f'#!/bin/sh\ntouch {tmp_path}/working\nexec sleep 600\n'}) / 'uv'
+    uv.chmod(0o755)
+    monkeypatch.setenv('PATH', f'{uv.parent}{os.pathsep}{os.environ["PATH"]}')
+    script = make_script('a.py', f'# /// script\n# dependencies = ["rich"]\n# ///\nopen("{tmp_path}/started", "w")')
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(LocalSkillScriptExecutor(timeout=600).run, script)
+            while not await to_thread.run_sync((tmp_path / 'working').exists):
+                await anyio.sleep(0.02)
+            tasks.cancel_scope.cancel()
+    assert not (tmp_path / 'started').exists()
+    assert 'uv cannot provide' not in caplog.text
 
 
 async def test_a_function_is_not_a_file(make_script: MakeScript) -> None:

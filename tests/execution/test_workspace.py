@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,10 +35,12 @@ from pydantic_ai_skills.execution.base import (
     SkillScriptStoppedError,
     SkillScriptTimeoutError,
 )
+from pydantic_ai_skills.execution.packages import find_uv
 from pydantic_ai_skills.execution.workspace import WorkspaceSkillScriptExecutor
 from pydantic_ai_skills.types import SkillScript
+from tests.folders import write
 
-from .conftest import MakeScript
+from .conftest import MakeScript, write_wheel
 
 
 class RecordingBackend:
@@ -380,6 +383,41 @@ async def test_a_missing_interpreter_is_found_out_for_real_and_named(
     executor = WorkspaceSkillScriptExecutor(env={'PATH': '/nowhere'})
     with pytest.raises(SkillScriptExecutionError, match=f'{needed}, which the workspace does not have'):
         await executor.run(make_script('a.py', source), None, local)
+
+
+@pytest.fixture
+def uv() -> str:
+    found = find_uv()
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize('first', ['', '#!/usr/bin/env -S uv run --script\n'])
+@pytest.mark.parametrize('has_uv', [True, False])
+async def test_what_uv_cannot_provide_may_be_installed_in_the_workspace(
+    make_script: MakeScript, local: Any, tmp_path: Path, uv: str, first: str, has_uv: bool
+) -> None:
+    programs = write(tmp_path / 'bin', {'python3': f'#!/bin/sh\nexec {sys.executable} "$@"\n'})
+    (programs / 'python3').chmod(0o755)
+    if has_uv:
+        (programs / 'uv').symlink_to(uv)
+    executor = WorkspaceSkillScriptExecutor(env={'PATH': f'{programs}:/usr/bin:/bin', 'UV_OFFLINE': '1'})
+    script = make_script(
+        'a.py', f'{first}# /// script\n# dependencies = ["rich>=9999"]\n# ///\nimport rich; print("ran")\n'
+    )
+    result = await executor.run(script, None, local)
+    assert (result.stdout, result.stderr) == ('ran\n', '')
+
+
+async def test_dependencies_are_provided_in_the_workspace(
+    make_script: MakeScript, local: Any, skill_dir: Path, uv: str
+) -> None:
+    head = f'# /// script\n# dependencies = ["tinyhelper @ {write_wheel(skill_dir).as_uri()}"]\n# ///\n'
+    script = make_script('a.py', head + 'import sys, tinyhelper; print(tinyhelper.VALUE, sys.stdin.read())')
+    search_path = f'{os.path.dirname(uv)}:{Path(sys.executable).parent}:/usr/bin:/bin'
+    executor = WorkspaceSkillScriptExecutor(env={'PATH': search_path, 'UV_OFFLINE': '1', 'HOME': str(skill_dir.parent)})
+    result = await executor.run(script, {'_stdin': 'text'}, local)
+    assert (result.stdout, result.stderr) == ('42 text\n', '')
 
 
 @pytest.mark.parametrize('first_line', ['#!/usr/bin/env python3.99', '#!/usr/bin/python3.99', ''])

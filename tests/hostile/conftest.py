@@ -72,7 +72,7 @@ SECTIONS = (
     (1, 8, 'parsing and the prompt'),
     (9, 14, 'files'),
     (15, 26, 'scripts and the sandbox'),
-    (27, 33, 'git'),
+    (27, 33, 'git and other sources'),
     (34, 34, 'writers and readers at once'),
     (35, 43, 'whose code runs'),
     (44, 47, 'locks and approvals'),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -38,6 +40,8 @@ TYPED = {
     ],
     'new': [['new', 'fresh', '--script']],
     'add': [['add', 'URL', '--allow', 'http'], ['add', 'URL', '--allow', 'http', '--token-env', 'SECRET_TOKEN']],
+    'import': [['import', 'skills-lock.json']],
+    'serve': [['serve'], ['serve', '--http', '127.0.0.1:8000']],
     'sync': [['sync'], ['sync', '--frozen'], ['sync', 'URL']],
     'lock': [['lock'], ['lock', 'URL']],
     'outdated': [['outdated'], ['outdated', 'URL']],
@@ -46,7 +50,16 @@ TYPED = {
     'chat': [['chat', 'load x'], ['chat', '--yes', 'run scripts/run.py', '-d', '.claude/skills']],
     'doctor': [['doctor']],
 }
-SHOWING = ('list', 'show', 'prompt', 'search', 'validate', 'doctor')
+SHOWING = ('list', 'show', 'prompt', 'search', 'validate', 'doctor', 'serve')
+MORE_SOURCES = """
+[[tool.pydantic-ai-skills.mcp]]
+url = "touch {marker}"
+
+[[tool.pydantic-ai-skills.well-known]]
+url = "{url}"
+token-env = "SECRET_TOKEN"
+allow = ["http", "local"]
+"""
 
 
 @pytest.fixture
@@ -95,6 +108,9 @@ token-env = "SECRET_TOKEN"
 allow = ["http", "file"]
 into = "linked/theirs"
 """,
+            'skills-lock.json': json.dumps(
+                {'version': 1, 'skills': {'x': {'source': f'{server.url}/acme', 'sourceType': 'git'}}}
+            ),
             '.claude/skills/x/SKILL.md': skill_md('x', f'Does things.\n{declared}'),
             '.claude/skills/x/tools.py': code,
             '.claude/skills/x/scripts/run.py': code,
@@ -127,9 +143,13 @@ def test_in_a_hostile_checkout_nothing_is_executed_and_nothing_sent(
     server: GitServer,
     marker: Path,
     scoreboard: Scoreboard,
+    monkeypatch: pytest.MonkeyPatch,
     name: str,
     as_json: bool,
 ):
+    monkeypatch.setattr('mcp.server.mcpserver.MCPServer.run', Mock())
+    with (hostile / 'pyproject.toml').open('a') as project:
+        project.write(MORE_SOURCES.format(marker=marker, url=server.url))
     before = files(hostile)
     slowest = 0.0
     for typed in TYPED[name]:
@@ -160,10 +180,12 @@ def test_what_only_shows_something_runs_and_fetches_nothing_in_a_trusted_checkou
     hostile: Path,
     server: GitServer,
     marker: Path,
+    monkeypatch: pytest.MonkeyPatch,
     name: str,
 ):
+    monkeypatch.setattr('mcp.server.mcpserver.MCPServer.run', Mock())
     (hostile / 'skills.lock').unlink()
-    text = (hostile / 'pyproject.toml').read_text()
+    text = (hostile / 'pyproject.toml').read_text() + MORE_SOURCES.format(marker=marker, url=server.url)
     write(hostile, {'pyproject.toml': text.replace('linked/theirs', 'vendor')})
     UserTrust().trust(hostile)
     for args in TYPED[name]:

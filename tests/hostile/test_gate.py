@@ -242,7 +242,9 @@ STARTS = {
     'execution/process.py': ['subprocess.Popen'],  # scripts, declared tools and commands of the model
     'filesystem/locks.py': ['import_module'],  # modules of Python
     'filesystem/ownership.py': ['import_module'],  # the same
+    'registries/address.py': ['import_module'],  # modules of this package
     'registries/git/process.py': ['subprocess.Popen'],  # git
+    'registries/mcp/address.py': ['StdioTransport'],  # servers that the developer or user named
     'registries/packages/modules/source.py': ['import_module'],  # functions and skills of packages
     'toolset/compat.py': ['import_module'],  # modules of pydantic-ai
     'toolset/typed_tools/module.py': ['exec'],  # tools.py
@@ -253,6 +255,7 @@ STARTS = {
 NAMES = frozenset(
     {
         'Popen',
+        'StdioTransport',
         'exec',
         'exec_module',
         'execv',

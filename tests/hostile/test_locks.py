@@ -232,7 +232,7 @@ MEASURE = (
 import json, sys, threading, time
 from pathlib import Path
 from pydantic_ai_skills.registries import GitSkillsRegistry
-import pydantic_ai_skills.registries.git.source
+import pydantic_ai_skills.registries.git.upstream
 
 url, cache, options = sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3])
 registry = GitSkillsRegistry(url, cache_dir=cache, allowed_protocols=('http',), timeout=60, **options)

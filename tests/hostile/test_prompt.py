@@ -130,7 +130,7 @@ async def test_07_a_huge_description_costs_neither_the_budget_nor_time(
         with watch:
             toolset = SkillsToolset[None](skills=skills, directories=[tmp_path])
             text = await instructions_of(toolset)
-    scoreboard.record(7, f'2 MB description, {source}', f'{watch}, {len(text):,} characters', '1 s, 8,000')
+    scoreboard.record(7, f'2 MB description, {source}', f'{watch}, {len(text):,} characters', '1 s, 10,000')
     assert len(text) <= 10_000
     assert watch.best <= 1
     assert 'list_skills' in text

@@ -83,6 +83,13 @@ class TestFinding:
             ('pass-env = 1', "'pass-env': Input should be a list"),
             ('max-dept = 1', "'max-dept': is not a setting; there are directories, packages"),
             ('git = [{url = "x", branch = "y"}]', "'git.0.branch': is not a setting; there are url, ref, path"),
+            ('git = [1]', "'git.0': Input should be a valid dictionary"),
+            ('git = 1', "'git': Input should be a list"),
+            ('sources = []', "'sources' is one of folder, archive, "),
+            (
+                'git = [{url = "https://h/x"}]\n[[tool.pydantic-ai-skills.archive]]\nurl = "x.zip"\nssh-key-file = "k"',
+                "'archive.0': 'ssh_key_file' is not a setting of 'archive' sources; those of this kind: path, ref, token_env",
+            ),
             ('timeout = -1', "'timeout': Input should be greater than 0"),
             ('timeout = inf', "'timeout': Input should be a finite number"),
             ('max-depth = -1', "'max-depth': Input should be greater than or equal to 0"),

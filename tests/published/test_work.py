@@ -1,12 +1,13 @@
 """Work in several steps, as published skills expect it: each script goes on with the files of the one before.
 
-The same conversations run in the local executor, in the sandbox and in a workspace.
+The same conversations run in the local executor, in the sandbox and in a workspace, with skills from a folder and from the
+cache of a git registry. None of them leaves a trace in either.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
-import subprocess
 import zipfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from pydantic_ai.workspaces import LocalWorkspaceBackend
 
 from pydantic_ai_skills import (
     BubblewrapSkillScriptExecutor,
+    GitSkillsRegistry,
     LocalSkillScriptExecutor,
     ScriptFinished,
     SkillScriptExecutor,
@@ -29,6 +31,7 @@ from pydantic_ai_skills import (
     WorkspaceSkillScriptExecutor,
 )
 from tests.conversations import Call, ScriptedModel
+from tests.registries.repositories import Repository
 
 from .skills import write_skills
 
@@ -87,29 +90,62 @@ class Talk:
 
 
 @contextmanager
-def unchanged(folder: Path) -> Generator[None]:
-    """Check that nothing in a folder is different afterwards: git sees no change, ignored files included."""
-
-    def git(*args: str) -> str:
-        command = ['git', '-c', 'user.name=x', '-c', 'user.email=x@example.org', *args]
-        return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
-
-    git('init', '-q')
-    git('add', '-A')
-    git('commit', '-qm', 'all')
+def unchanged(repository: Repository, cache: Path) -> Generator[None]:
+    """Check that git sees no change in a repository, ignored files included, and that its cache has the same hash."""
+    before = tree_hash(cache)
     yield
-    assert git('status', '--porcelain', '--ignored') == ''
+    assert repository.git('status', '--porcelain', '--ignored') == ''
+    assert tree_hash(cache) == before
+
+
+def tree_hash(folder: Path) -> str:
+    """A hash of the names, the modes and the content of everything in a folder."""
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob('*')):
+        content = path.read_bytes() if path.is_file() else b''
+        found.update(repr((path.relative_to(folder), path.lstat().st_mode, content)).encode())
+    return found.hexdigest()
+
+
+def from_folder(repository: Repository, cache: Path, executor: SkillScriptExecutor) -> SkillsToolset[Any]:
+    return SkillsToolset(directories=[repository.path], script_executor=executor)
+
+
+def from_git(repository: Repository, cache: Path, executor: SkillScriptExecutor) -> SkillsToolset[Any]:
+    registry = GitSkillsRegistry(
+        repository.path.as_uri(),
+        allowed_protocols=['file'],
+        cache_dir=cache,
+        script_executor=executor,
+        trusted=not isinstance(executor, BubblewrapSkillScriptExecutor),
+    )
+    return SkillsToolset(registries=[registry])
+
+
+@pytest.fixture(params=[from_folder, from_git])
+def make_toolset(request: pytest.FixtureRequest) -> Callable[..., SkillsToolset[Any]]:
+    return request.param
 
 
 @pytest.fixture(params=EXECUTORS)
-def talk(request: pytest.FixtureRequest, tmp_path: Path, private_dirs: Callable[[], list[Path]]) -> Iterator[Talk]:
+def talk(
+    request: pytest.FixtureRequest,
+    make_toolset: Callable[..., SkillsToolset[Any]],
+    tmp_path: Path,
+    private_dirs: Callable[[], list[Path]],
+) -> Iterator[Talk]:
     workspace = None
     if 'workspace' in request.param:
         (tmp_path / 'project').mkdir()
         workspace = LocalWorkspaceBackend(tmp_path / 'project')
-    skills = write_skills(tmp_path / 'skills')
+    repository, cache = Repository.create(tmp_path / 'skills'), tmp_path / 'cache'
+    write_skills(repository.path)
+    repository.commit()
     made: list[list[str]] = []
-    with unchanged(skills), SkillsToolset(directories=[skills], script_executor=EXECUTORS[request.param]()) as toolset:
+    toolset = make_toolset(repository, cache, EXECUTORS[request.param]())
+    assert len(toolset.skills) == 4
+    assert cache.exists() == (make_toolset is from_git)
+    with unchanged(repository, cache), toolset:
         toolset.on(ScriptFinished)(lambda ctx, event: made.append([file.name for file in event.result.files]))
         yield Talk(toolset, workspace, made, [])
     assert private_dirs() == []

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.registries.marketplaces import Market
 from tests.registries.repositories import GitServer, Registries, Repository
 
 
@@ -35,3 +36,11 @@ def cache(tmp_path: Path) -> Path:
 def registry(server: GitServer, cache: Path) -> Registries:
     """Makes registries of the repository, over HTTP, with the cache of the test."""
     return Registries(server, cache)
+
+
+@pytest.fixture
+def market(tmp_path: Path, cache: Path) -> Iterator[Market]:
+    """A marketplace, over HTTP, with the cache of the test."""
+    server = GitServer(tmp_path / 'repos')
+    yield Market(server, cache)
+    server.stop()

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from pydantic_ai_skills import SkillRegistryError, SkillValidationError
+from pydantic_ai_skills import SkillRegistryError, SkillRegistryRefusedError, SkillValidationError
 from pydantic_ai_skills.filesystem import locks as _locks
 from pydantic_ai_skills.filesystem.locks import LockFile, only_one
 from pydantic_ai_skills.filesystem.user_dirs import default_cache_dir
 from pydantic_ai_skills.registries import store as _store
 from pydantic_ai_skills.registries.manifest import WRITTEN_AT, FileSink, Manifest
-from pydantic_ai_skills.registries.store import SourceStore, prune
+from pydantic_ai_skills.registries.pruning import prune
+from pydantic_ai_skills.registries.store import SourceStore
 from tests.registries.repositories import Registries
 
 COMMITS = [digit * 40 for digit in '0123456789']
@@ -30,7 +31,7 @@ def store(tmp_path: Path) -> SourceStore:
     return SourceStore(tmp_path / 'cache', kind='git', url='https://example.com/a', selection='', name='a')
 
 
-def build(sink: FileSink, folder: Path) -> list[str]:
+def build(sink: FileSink) -> list[str]:
     sink.write('skills/a/SKILL.md', BLOB, SKILL, executable=False)
     sink.write('skills/a/run.sh', 'b' * 40, b'#!/bin/sh\n', executable=True)
     return ['skills/a/link']
@@ -144,7 +145,7 @@ class TestEntries:
         assert (root / 'skills/a/SKILL.md').read_bytes() == SKILL
         assert (root / 'skills/a/run.sh').stat().st_mode & 0o777 == 0o755
 
-        def forbidden(sink: FileSink, folder: Path) -> list[str]:
+        def forbidden(sink: FileSink) -> list[str]:
             raise AssertionError('built again')
 
         entry = store.ensure(COMMITS[0], forbidden, patience=1)
@@ -153,8 +154,8 @@ class TestEntries:
         assert list((store.home / 'tmp').iterdir()) == []
 
     def test_a_build_that_fails_leaves_nothing(self, store: SourceStore):
-        def fail(sink: FileSink, folder: Path) -> list[str]:
-            build(sink, folder)
+        def fail(sink: FileSink) -> list[str]:
+            build(sink)
             raise OSError(28, 'No space left on device')
 
         with pytest.raises(OSError, match='No space left'):
@@ -218,9 +219,9 @@ class TestEntries:
     def test_two_that_build_the_same_without_a_lock_are_both_right(
         self, store: SourceStore, monkeypatch: pytest.MonkeyPatch
     ):
-        def meanwhile(sink: FileSink, folder: Path) -> list[str]:
+        def meanwhile(sink: FileSink) -> list[str]:
             fill(store, COMMITS[0])
-            return build(sink, folder)
+            return build(sink)
 
         entry = store.ensure(COMMITS[0], meanwhile, patience=0)
         assert entry.root == fill(store, COMMITS[0])
@@ -228,16 +229,16 @@ class TestEntries:
     def test_one_that_waited_takes_what_the_other_built(self, store: SourceStore):
         building = threading.Event()
 
-        def slow(sink: FileSink, folder: Path) -> list[str]:
+        def slow(sink: FileSink) -> list[str]:
             building.set()
             time.sleep(0.2)
-            return build(sink, folder)
+            return build(sink)
 
         thread = threading.Thread(target=store.ensure, args=(COMMITS[0], slow), kwargs={'patience': 1})
         thread.start()
         building.wait()
 
-        def forbidden(sink: FileSink, folder: Path) -> list[str]:
+        def forbidden(sink: FileSink) -> list[str]:
             raise AssertionError('built again')
 
         assert store.ensure(COMMITS[0], forbidden, patience=10).manifest.commit == COMMITS[0]
@@ -289,6 +290,62 @@ class TestEntries:
             sink.write('elsewhere', BLOB, data, executable=False)
             hashes.add(sink.manifest(url='', commit='', selection='', left_out=[]).skills['s'])
         assert len(hashes) == 4
+
+
+class TestParts:
+    @staticmethod
+    def partial(sink: FileSink) -> list[str]:
+        sink.report('plugin-failed', 'b', 'Gone.', is_final=False)
+        return build(sink)
+
+    def test_an_entry_without_one_of_its_parts_is_built_again_until_it_is_complete(self, store: SourceStore):
+        first = store.ensure(COMMITS[0], self.partial, patience=1)
+        assert first.manifest.is_partial
+        inode = (first.root / 'skills').stat().st_ino
+        same = store.ensure(COMMITS[0], self.partial, patience=1)
+        assert (same.root / 'skills').stat().st_ino == inode
+        complete = store.ensure(COMMITS[0], build, patience=1)
+        assert not complete.manifest.is_partial
+        assert store.ensure(COMMITS[0], self.partial, patience=1).manifest == complete.manifest
+
+    def test_it_is_kept_if_it_cannot_be_built_again(self, store: SourceStore):
+        first = store.ensure(COMMITS[0], self.partial, patience=1)
+
+        def fail(sink: FileSink) -> list[str]:
+            raise SkillRegistryError('gone')
+
+        assert store.ensure(COMMITS[0], fail, patience=1).manifest == first.manifest
+
+    def test_it_is_not_served_to_a_refused_credential(self, store: SourceStore):
+        store.ensure(COMMITS[0], self.partial, patience=1)
+
+        def refuse(sink: FileSink) -> list[str]:
+            raise SkillRegistryRefusedError('401')
+
+        with pytest.raises(SkillRegistryRefusedError):
+            store.ensure(COMMITS[0], refuse, patience=1)
+
+    def test_what_is_final_is_kept_as_it_is(self, store: SourceStore):
+        def final(sink: FileSink) -> list[str]:
+            sink.report('plugin-invalid', 'b', 'Not a plugin.')
+            return build(sink)
+
+        first = store.ensure(COMMITS[0], final, patience=1)
+        assert store.ensure(COMMITS[0], build, patience=1).manifest == first.manifest
+        opened = store.open(COMMITS[0])
+        assert opened is not None
+        assert [part.message for part in opened.manifest.problems] == ['Not a plugin.']
+
+    def test_the_last_content_of_a_file_is_known(self, store: SourceStore):
+        assert store.last('skills/a/SKILL.md') is None
+        fill(store, COMMITS[0])
+        assert store.last('skills/a/SKILL.md') == SKILL
+        assert store.last('other') is None
+
+    def test_content_of_other_credentials_can_be_left_out(self, store: SourceStore):
+        fill(store.owned_by('somebody'), COMMITS[0])
+        assert store.blobs()(BLOB) == SKILL
+        assert store.blobs(own=True)(BLOB) is None
 
 
 class TestRefs:
@@ -395,7 +452,7 @@ class TestLocks:
 
 def test_a_manifest_is_what_was_written(tmp_path: Path):
     sink = FileSink(tmp_path / 'root')
-    build(sink, tmp_path)
+    build(sink)
     manifest = sink.manifest(url='u', commit='c', selection='s', left_out=['ü', '\udcff'])
     manifest.write(tmp_path)
     assert Manifest.read(tmp_path) == manifest

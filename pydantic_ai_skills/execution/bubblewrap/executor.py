@@ -7,7 +7,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import ClassVar
@@ -15,11 +15,10 @@ from typing import ClassVar
 from typing_extensions import Unpack
 
 from pydantic_ai_skills.exceptions import SandboxUnavailableError, SkillScriptExecutionError
-from pydantic_ai_skills.execution.interpreters import ScriptHead
-from pydantic_ai_skills.execution.launch import Launch
-from pydantic_ai_skills.execution.local import SubprocessOptions, SubprocessSkillScriptExecutor
-from pydantic_ai_skills.execution.modules import with_folder_first
-from pydantic_ai_skills.execution.process import Command
+from pydantic_ai_skills.execution.environment import with_folder_first
+from pydantic_ai_skills.execution.interpreters import ScriptHead, is_uv
+from pydantic_ai_skills.execution.launch import Command, Launch, SubprocessOptions
+from pydantic_ai_skills.execution.local import SubprocessSkillScriptExecutor
 from pydantic_ai_skills.execution.watchdog import Watchdog
 from pydantic_ai_skills.execution.work_files import remove_outward_links
 
@@ -136,15 +135,14 @@ class BubblewrapSkillScriptExecutor(SubprocessSkillScriptExecutor):
 
     def _interpreter(self, head: ScriptHead, packages: Path | None = None) -> list[str]:
         # Programs are looked up as usual; those outside the system folders are mounted.
-        interpreter = super()._interpreter(head, packages)
-        if not _is_uv(interpreter):
-            return interpreter
-        if not self.network:
-            # uv could download nothing. The packages may be there already; if one is not, the failure names it.
-            return super()._interpreter(head, Path(self.python_executable or sys.executable))
-        if '--python' not in interpreter:  # uv cannot find the Pythons of the host from inside
+        interpreter = super()._interpreter(head, packages if self.network else packages or self._own_python())
+        if is_uv(interpreter) and '--python' not in interpreter:  # uv cannot find the Pythons of the host from inside
             interpreter[2:2] = ['--python', sys.executable]
         return interpreter
+
+    def _provides(self, check: list[str], launch: Launch, cancelled: Callable[[], bool]) -> bool:
+        # With a network; without one, uv is not used. What it downloads is gone with the sandbox, so it is asked once.
+        return True
 
     def _command(self, launch: Launch, cleanup: ExitStack) -> Command:
         limits = self.limits
@@ -229,7 +227,7 @@ class BubblewrapSkillScriptExecutor(SubprocessSkillScriptExecutor):
         for program in launch.interpreter[:1]:
             mounts += python_mounts(program) if program == python else program_mounts(program)
         # For the programs that a script starts, its packages are there, too.
-        if python and launch.interpreter[:1] != [python] and (launch.packages or _is_uv(launch.interpreter)):
+        if python and launch.interpreter[:1] != [python] and (launch.packages or is_uv(launch.interpreter)):
             mounts += python_mounts(python)
         elif python and _is_shell(launch.interpreter):
             with suppress(SkillScriptExecutionError):  # a shell script may do without Python
@@ -333,10 +331,6 @@ def _find_bubblewrap(bwrap: str) -> str:
         f'bubblewrap ({bwrap}) is not installed. Install it with `apt-get install bubblewrap`, '
         '`dnf install bubblewrap` or `apk add bubblewrap`.'
     )
-
-
-def _is_uv(interpreter: list[str]) -> bool:
-    return bool(interpreter) and Path(interpreter[0]).name == 'uv'
 
 
 def _is_shell(interpreter: list[str]) -> bool:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.execution.words import flag_words, is_read_as_flag, to_positional, to_word
+from pydantic_ai_skills.execution.arguments import flag_words, is_read_as_flag, to_positional, to_word
 
 from .parameters import Declaration, Parameter
 

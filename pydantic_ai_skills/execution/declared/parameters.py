@@ -1,9 +1,22 @@
-"""What a script says about its parameters, however it says it."""
+"""What a script says about its parameters, however it says it. It is remembered for as long as the text is the same."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pydantic_ai_skills.execution.interpreters import MAX_HEAD_BYTES, read_script_head
+
+if TYPE_CHECKING:
+    from pydantic_ai_skills.types.script import SkillScript
+
+MAX_SOURCE_BYTES = MAX_HEAD_BYTES
+"""How much of a script is examined, which also limits the memory of the parser."""
+
+MAX_REMEMBERED = 500
+"""How many scripts are remembered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,3 +148,25 @@ class Declaration:
 def _words(parameters: Iterable[Parameter]) -> Iterator[str]:
     """Flags first, then positional parameters, as argparse writes them."""
     yield from (parameter.in_usage() for parameter in sorted(parameters, key=lambda each: each.is_positional))
+
+
+_remembered: dict[tuple[str, bytes], Declaration] = {}
+
+
+def declaration_of(script: SkillScript, source: bytes | None = None) -> Declaration:
+    """What a script declares: by the given text, or by its file on this machine.
+
+    Raises:
+        SkillScriptExecutionError: The file cannot be opened, or a link is in its way.
+    """
+    text = (read_script_head(script).head if source is None else source)[:MAX_SOURCE_BYTES]
+    # By content: a file can change twice within one tick of the clock.
+    key = script.name, hashlib.blake2b(text, digest_size=16).digest()
+    found = _remembered.get(key)
+    if found is None:
+        from .reader import read_declaration  # not needed for a script that is known
+
+        if len(_remembered) >= MAX_REMEMBERED:
+            _remembered.clear()
+        found = _remembered[key] = read_declaration(script.name, text)
+    return found

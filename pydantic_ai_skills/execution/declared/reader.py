@@ -1,56 +1,25 @@
-"""Reads how a script is called from its text, and remembers it for as long as the file stays as it is."""
+"""Reads how a script is called from its text."""
 
 from __future__ import annotations
 
 import ast
-import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, cast
-
-from pydantic_ai_skills.execution.interpreters import MAX_HEAD_BYTES, read_script_head
+from typing import cast
 
 from .argparse_reader import ArgparseReader
 from .click_reader import read_click
-from .parameters import Declaration
+from .parameters import MAX_SOURCE_BYTES, Declaration
 from .python_source import Constants, constants_of, parse_python, text_of
 from .typer_reader import read_typer
 from .usage_line import read_usage, usage_lines
 
-if TYPE_CHECKING:
-    from pydantic_ai_skills.types.script import SkillScript
-
-MAX_SOURCE_BYTES = MAX_HEAD_BYTES
-"""How much of a script is examined, which also limits the memory of the parser."""
-
-MAX_REMEMBERED = 500
-"""How many scripts are remembered."""
-
 _FLAG = re.compile(r'--?[A-Za-z][\w-]{0,60}=?$')
 _BLOCKS = {'/*': '*/', '<#': '#>'}
 """How a comment of several lines begins and ends."""
-
-_remembered: dict[tuple[str, bytes], Declaration] = {}
-
-
-def declaration_of(script: SkillScript, source: bytes | None = None) -> Declaration:
-    """What a script declares: by the given text, or by its file on this machine.
-
-    Raises:
-        SkillScriptExecutionError: The file cannot be opened, or a link is in its way.
-    """
-    text = (read_script_head(script).head if source is None else source)[:MAX_SOURCE_BYTES]
-    # By content: a file can change twice within one tick of the clock.
-    key = script.name, hashlib.blake2b(text, digest_size=16).digest()
-    found = _remembered.get(key)
-    if found is None:
-        if len(_remembered) >= MAX_REMEMBERED:
-            _remembered.clear()
-        found = _remembered[key] = read_declaration(script.name, text)
-    return found
 
 
 def read_declaration(name: str, source: bytes) -> Declaration:

@@ -11,6 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic_ai_skills.exceptions import SkillValidationError
 from pydantic_ai_skills.filesystem.user_dirs import expand_home
+from pydantic_ai_skills.registries.fetch_options import require_protocol
 
 GitProtocol = Literal['file', 'http', 'https', 'ssh']
 """How git may reach a repository. `'file'` covers plain local paths."""
@@ -41,15 +42,6 @@ class GitAddress:
     """What to call the repository's folder."""
 
 
-def check_protocols(protocols: Collection[str]) -> frozenset[str]:
-    """Check that all protocols are known."""
-    unknown = set(protocols) - set(get_args(GitProtocol))
-    if unknown or isinstance(protocols, str):
-        known = ', '.join(map(repr, get_args(GitProtocol)))
-        raise SkillValidationError(f'allowed_protocols takes a collection of {known}, not {protocols!r}.')
-    return frozenset(protocols)
-
-
 def parse_address(url: str | os.PathLike[str], allowed: Collection[str]) -> GitAddress:
     """Parse the address of a repository. Error messages do not repeat possible secrets.
 
@@ -63,11 +55,7 @@ def parse_address(url: str | os.PathLike[str], allowed: Collection[str]) -> GitA
     else:
         short = None if 'file' in allowed else github_url(text)
         address = _from_text(text if short is None or _is_folder(text) else short)
-    if address.protocol not in allowed:
-        raise SkillValidationError(
-            f'{address.protocol!r} is not among the allowed protocols {sorted(allowed)}. If you trust it, '
-            f"say so: allowed_protocols=('{address.protocol}',); at the terminal: --allow {address.protocol}."
-        )
+    require_protocol(address.protocol, allowed)
     return address
 
 
@@ -147,10 +135,10 @@ def check_ref(ref: str | None) -> str | None:
 
 
 def check_path(path: str) -> str:
-    """Check and normalise a folder in the repository; empty for the whole repository."""
+    """Check and normalise a folder in a source; empty for all of it."""
     steps = [step for step in path.split('/') if step not in ('', '.')]
     if path.startswith(('/', '-', '~', ':')) or '..' in steps or re.search(r'[\x00-\x1f\x7f\\]', path):
-        raise SkillValidationError(f'{path!r} is not a folder in the repository; write it like `skills/pdf`.')
+        raise SkillValidationError(f'{path!r} is not a folder in the source; write it like `skills/pdf`.')
     return '/'.join(steps)
 
 

@@ -8,20 +8,18 @@ take no part in it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic_ai_skills.directory.scan import may_hold_skills
-from pydantic_ai_skills.exceptions import SkillRegistryError
+from pydantic_ai_skills.exceptions import SkillRegistryError, SkillValidationError
 from pydantic_ai_skills.registries.manifest import FileSink, is_revision
+from pydantic_ai_skills.registries.skill_paths import MAX_FILES, inside_skills
+from pydantic_ai_skills.registries.upstream import Deadline
 
 from .options import Selection
-from .process import MAX_FETCH_MEMORY_BYTES, Deadline, Git
-
-MAX_FILES = 50_000
-"""How many files of one repository are fetched at most."""
+from .process import MAX_FETCH_MEMORY_BYTES, Git
 
 MAX_PATHS = 1_000_000
 """How many paths a commit may have at most, below `path`."""
@@ -91,12 +89,49 @@ class Fetch:
 
     def files(self, selection: Selection, *, sink: FileSink, reuse: Callable[[str], bytes | None]) -> list[str]:
         """Fetch the wanted files into a sink, unless `reuse` has them; return the paths that were skipped."""
+        self.trees()
+        return self.take(self._choose(selection), sink=sink, reuse=reuse)
+
+    def trees(self) -> None:
+        """Fetch the names of all files of the commit."""
         self._fetch([self.commit], self.git.options.arguments)
-        chosen = self._choose(selection)
+
+    def entries(self, path: str) -> Iterator[TreeEntry]:
+        """The files at or below a path, `''` for all, once their names have been fetched."""
+        for line in self._lines(path):
+            head, _, name = line.partition('\t')
+            mode, _, blob = head.split(' ')
+            yield TreeEntry(name, mode, blob)
+
+    def get(self, entries: Iterable[TreeEntry]) -> None:
+        """Fetch the content of files that are not here yet, for `read` and `take`."""
+        if blobs := list(dict.fromkeys(entry.blob for entry in entries)):
+            self._obtain(blobs)
+
+    def read(self, entries: Collection[TreeEntry], *, max_bytes: int) -> dict[str, bytes]:
+        """The content of a few files, by their paths.
+
+        Raises:
+            SkillValidationError: They are larger than `max_bytes`.
+        """
+        blobs = list(dict.fromkeys(entry.blob for entry in entries))
+        sizes = self._obtain(blobs)
+        size = sum(sizes.values())
+        if size > max_bytes:
+            names = ', '.join(entry.path for entry in entries)
+            raise SkillValidationError(f'{names}: {size:,} bytes are too many; at most {max_bytes:,} are read.')
+        room = size + len(blobs) * _LINE_BYTES
+        found = dict(_parse_blobs(self._run(['cat-file', '--batch', '--buffer'], blobs, max_output=room)))
+        if len(found) < len(blobs):
+            raise self._error(f'did not send {len(blobs) - len(found)} of the files of {self.commit[:12]}')
+        return {entry.path: found[entry.blob] for entry in entries}
+
+    def take(self, chosen: Collection[TreeEntry], *, sink: FileSink, reuse: Callable[[str], bytes | None]) -> list[str]:
+        """Fetch these files into a sink, unless `reuse` has them; return the paths that were skipped."""
         missing: dict[str, list[TreeEntry]] = {}
         for entry in filter(TreeEntry.is_file, chosen):
             known = reuse(entry.blob)
-            if known is None or not _is_blob(known, entry.blob):
+            if known is None or not is_blob(known, entry.blob):
                 missing.setdefault(entry.blob, []).append(entry)
             else:
                 _write(sink, [entry], known)
@@ -122,11 +157,16 @@ class Fetch:
             raise self._error(f'has {count:,} files in its skills, {limit}')
         return chosen
 
-    def _fetch_blobs(self, missing: dict[str, list[TreeEntry]], sink: FileSink) -> None:
-        sizes = self._sizes(missing)
-        if absent := [blob for blob in missing if blob not in sizes]:
+    def _obtain(self, blobs: Collection[str]) -> dict[str, int]:
+        """Fetch blobs that are not here yet, and return the sizes of all that are here then."""
+        sizes = self._sizes(blobs)
+        if absent := [blob for blob in blobs if blob not in sizes]:
             self._fetch(absent, (), max_memory=MAX_FETCH_MEMORY_BYTES)
-            sizes = self._sizes(missing)
+            sizes = self._sizes(blobs)
+        return sizes
+
+    def _fetch_blobs(self, missing: dict[str, list[TreeEntry]], sink: FileSink) -> None:
+        sizes = self._obtain(missing)
         size = sum(sizes.get(blob, 0) * len(entries) for blob, entries in missing.items())
         if size > self.git.max_bytes:
             limit = f'at most {self.git.max_bytes:,} are fetched; see max_bytes='
@@ -148,22 +188,8 @@ class Fetch:
 
     def _skills(self, selection: Selection) -> Callable[[str], bool] | None:
         """A function that says whether a path is in one of the skills; `None` if there are none."""
-        folders: set[str] = set()
-        for line in self._lines(selection.path):
-            # Checked first, because nearly all lines fail it.
-            if line[-8:].lower() == 'skill.md':
-                path = line.partition('\t')[2]
-                if _is_skill_file(path, selection):
-                    folders.add(path.rpartition('/')[0])
-
-        def is_inside(path: str) -> bool:
-            while path:
-                path = path.rpartition('/')[0]
-                if path in folders:
-                    return True
-            return False
-
-        return is_inside if folders else None
+        paths = (line.partition('\t')[2] for line in self._lines(selection.path) if line[-8:].lower() == 'skill.md')
+        return inside_skills(paths, below=selection.path, max_depth=selection.max_depth)
 
     def _lines(self, path: str) -> Iterator[str]:
         """What git says about each path, read as it is printed: a few bytes of trees can mean millions of paths."""
@@ -201,18 +227,10 @@ def _write(sink: FileSink, entries: list[TreeEntry], data: bytes) -> None:
         sink.write(path, blob, data, executable=mode == '100755')
 
 
-def _is_blob(data: bytes, blob: str) -> bool:
+def is_blob(data: bytes, blob: str) -> bool:
     """Whether git would give content this name. What is in the cache may have been changed there."""
     kind = 'sha1' if len(blob) == 40 else 'sha256'
     return hashlib.new(kind, b'blob %d\0%b' % (len(data), data), usedforsecurity=False).hexdigest() == blob
-
-
-def _is_skill_file(path: str, selection: Selection) -> bool:
-    """Whether a file makes its folder a skill that `SkillsDirectory` will find."""
-    *steps, name = path.removeprefix(f'{selection.path}/' if selection.path else '').split('/')
-    if name.lower() != 'skill.md' or (selection.max_depth is not None and len(steps) > selection.max_depth):
-        return False
-    return all(may_hold_skills(step, hidden=True) for step in steps)
 
 
 def _batches(blobs: list[str], sizes: dict[str, int], batch_bytes: int) -> Iterator[list[str]]:

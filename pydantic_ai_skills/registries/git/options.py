@@ -58,7 +58,7 @@ class GitCloneOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FetchOptions:
+class FetchArguments:
     """The checked options: arguments for `git fetch`, git settings, and environment variables."""
 
     branch: str | None
@@ -93,7 +93,7 @@ class Selection:
         )
 
 
-def check_options(options: GitCloneOptions, *, allow_unsafe: bool) -> FetchOptions:
+def check_options(options: GitCloneOptions, *, allow_unsafe: bool) -> FetchArguments:
     """Check the options and translate them for `git fetch`. Unsafe ones are refused unless they are allowed."""
     _check_depth_and_env(options, allow_unsafe=allow_unsafe)
     branch = options.branch
@@ -112,7 +112,7 @@ def check_options(options: GitCloneOptions, *, allow_unsafe: bool) -> FetchOptio
                 arguments += _argument(name, value, allow_unsafe=allow_unsafe)
     if not any(argument.startswith(('--shallow', '--depth')) for argument in arguments):
         arguments.append(f'--depth={depth}')
-    return FetchOptions(branch=check_ref(branch), arguments=tuple(arguments), config=config, env=dict(options.env))
+    return FetchArguments(branch=check_ref(branch), arguments=tuple(arguments), config=config, env=dict(options.env))
 
 
 def _check_depth_and_env(options: GitCloneOptions, *, allow_unsafe: bool) -> None:

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Generator
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,11 +22,13 @@ from pathlib import Path
 from typing import IO, cast
 
 from pydantic_ai_skills.exceptions import SkillRegistryError, SkillRegistryRefusedError
+from pydantic_ai_skills.registries.progress import ProgressCallback
+from pydantic_ai_skills.registries.secrets import HostSecret
+from pydantic_ai_skills.registries.upstream import Deadline
 
 from .address import GitAddress
-from .options import SAFE_VARIABLES, FetchOptions
-from .progress import ProgressCallback, Report
-from .secrets import HostSecret
+from .options import SAFE_VARIABLES, FetchArguments
+from .progress import Report
 
 STALL_SECONDS = 20
 """How long a server may send less than `STALL_BYTES` a second."""
@@ -128,18 +129,6 @@ KEPT_VARIABLES = {
 """Variables passed on to git. `HOME` is not: git and curl would read settings and passwords there."""
 
 
-class Deadline:
-    """The time by which a whole operation has to finish."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._end = time.monotonic() + seconds
-
-    @property
-    def left(self) -> float:
-        return self._end - time.monotonic()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Git:
     """How git is called for one repository."""
@@ -148,7 +137,7 @@ class Git:
     allowed: frozenset[str]
     """The protocols git may use."""
 
-    options: FetchOptions
+    options: FetchArguments
     max_bytes: int
     """How much may be fetched."""
 

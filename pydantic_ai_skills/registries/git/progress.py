@@ -7,10 +7,10 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic_ai_skills.exceptions import SkillRegistryError
+from pydantic_ai_skills.registries.progress import FetchProgress, ProgressCallback
 
 logger = logging.getLogger('pydantic_ai_skills')
 
@@ -29,21 +29,8 @@ _LINE_BYTES = 4096
 _LINE_END = re.compile(rb'[\r\n]+')
 
 
-@dataclass(frozen=True, kw_only=True)
-class GitProgress:
-    """How far a fetch is."""
-
-    stage: str
-    """What is going on, such as `'Receiving objects'`."""
-
-    done: int
-    """How many objects are through this stage."""
-
-    total: int | None
-    """How many there are, once that is known."""
-
-
-ProgressCallback = Callable[[GitProgress], None]
+class GitProgress(FetchProgress):
+    """How far a fetch from a git repository is."""
 
 
 class Report:

@@ -12,7 +12,7 @@ from pydantic_ai.tools import RunContext, Tool
 from typing_extensions import TypedDict
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.execution.words import STDIN_KEY, is_read_as_flag
+from pydantic_ai_skills.execution.arguments import STDIN_KEY, is_read_as_flag
 from pydantic_ai_skills.parsing.tool_specs import ToolArgument, ToolSpec, schema_of
 from pydantic_ai_skills.toolset.results import clean
 from pydantic_ai_skills.types.script import SkillScript

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pydantic_ai_skills.execution.declared import declaration_of, read_declaration
-from pydantic_ai_skills.execution.declared import reader as reader_module
+from pydantic_ai_skills.execution.declared import parameters as parameters_module
 from pydantic_ai_skills.types.script_usage import render_usage
 from tests.execution.conftest import MakeScript
 
@@ -151,7 +151,7 @@ def test_a_reading_is_remembered_until_the_text_changes(
     make_script: MakeScript, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = make_script('a.py', '"""One."""')
-    monkeypatch.setattr(reader_module, 'MAX_REMEMBERED', 1)
+    monkeypatch.setattr(parameters_module, 'MAX_REMEMBERED', 1)
     first = declaration_of(script)
     assert declaration_of(script) is first
     assert script.path is not None

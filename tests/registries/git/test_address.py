@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from pydantic_ai_skills import GitSkillsRegistry, SkillValidationError
-from pydantic_ai_skills.registries.git.address import check_path, check_protocols, check_ref, parse_address
+from pydantic_ai_skills.registries.fetch_options import check_protocols
+from pydantic_ai_skills.registries.git.address import check_path, check_ref, parse_address
 from pydantic_ai_skills.registries.manifest import is_revision
 
 ALL = ('file', 'http', 'https', 'ssh')
@@ -133,5 +134,5 @@ def test_only_a_full_hash_is_a_commit():
 def test_what_a_path_is():
     assert [check_path(path) for path in ('', '.', 'a', './a//b/', 'a b')] == ['', '', 'a', 'a/b', 'a b']
     for path in ('/a', '../a', 'a/../b', '-x', 'a\0', 'a\n', '~/a', ':(top)a', 'a\\b'):
-        with pytest.raises(SkillValidationError, match='not a folder in the repository'):
+        with pytest.raises(SkillValidationError, match='not a folder in the source'):
             check_path(path)

@@ -94,5 +94,5 @@ def test_sparse_paths_are_folders_or_patterns():
     inside = ['a/x', 'a', 'b/c/d', 'teams/x/skills/y/SKILL.md']
     assert [path for path in [*inside, 'ab/x', 'c', 'teams/x/y'] if selection.is_sparse(path)] == inside
     assert Selection(path='', max_depth=None, sparse_paths=('.',)).is_sparse('anything')
-    with pytest.raises(SkillValidationError, match='not a folder in the repository'):
+    with pytest.raises(SkillValidationError, match='not a folder in the source'):
         Selection(path='', max_depth=None, sparse_paths=('../x',))

@@ -24,8 +24,9 @@ from pydantic_ai_skills.registries import GitCloneOptions, GitProgress, GitSkill
 from pydantic_ai_skills.registries.git.address import parse_address
 from pydantic_ai_skills.registries.git.fetch import Fetch, new_repository
 from pydantic_ai_skills.registries.git.options import Selection, check_options
-from pydantic_ai_skills.registries.git.process import Deadline, Git
+from pydantic_ai_skills.registries.git.process import Git
 from pydantic_ai_skills.registries.manifest import FileSink
+from pydantic_ai_skills.registries.upstream import Deadline
 from pydantic_ai_skills.types import SkillProvenance
 from tests.conversations import ScriptedModel, write_skill
 from tests.folders import write
@@ -268,7 +269,7 @@ class TestFetching:
         self, registry: Registries, monkeypatch: pytest.MonkeyPatch
     ):
         refused = Mock(side_effect=SkillRegistryRefusedError('refused'))
-        monkeypatch.setattr('pydantic_ai_skills.registries.git.source.GitSource._obtain', refused)
+        monkeypatch.setattr('pydantic_ai_skills.registries.fetcher.Fetcher._obtain', refused)
         assert [problem.code for problem in registry().find().problems] == ['source-refused']
 
     def test_a_file_that_was_changed_in_the_cache_is_not_used_again(
@@ -630,7 +631,7 @@ class TestCredentials:
                 assert refused.find().skills == ()
                 assert [problem.code for problem in refused.problems] == ['source-refused']
                 with pytest.raises(SkillRegistryRefusedError):
-                    registry(token=token, **options).check_out(None)
+                    registry(token=token, **options)._fetcher.check_out(None)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         server.stop()
         assert names(registry(token='secret')) == ['pdf']
         assert names(registry(token='secret', offline=True, ref=repository.head)) == ['pdf']
@@ -690,7 +691,7 @@ class TestCredentials:
     def test_a_key_file_and_unsafe_options_are_credentials_too(self, tmp_path: Path, cache: Path):
         def owner(url: str = 'git@example.com:acme/skills.git', **options: Any) -> str:
             registry = GitSkillsRegistry(url, cache_dir=cache, allow_unsafe_options=True, **options)
-            return registry._source.git.owner  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            return registry._fetcher.upstream.owner  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
         (tmp_path / 'key').write_text('one')
         first = owner(ssh_key_file=tmp_path / 'key')

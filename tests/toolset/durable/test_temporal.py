@@ -56,8 +56,9 @@ async def test_a_run_on_a_server_does_everything_in_activities():
     server = await WorkflowEnvironment.start_local(  # pyright: ignore[reportUnknownMemberType] - as they typed it
         dev_server_existing_path=SERVER, dev_server_log_level='error', plugins=[PydanticAIPlugin()]
     )
-    async with server, Worker(server.client, task_queue='skills', workflows=[Assist]):
-        with fail_after(60):
+    # Without `debug_mode`, a workflow that gets no processor for two seconds counts as a deadlock.
+    async with server, Worker(server.client, task_queue='skills', workflows=[Assist], debug_mode=True):
+        with fail_after(300):
             handle = await server.client.start_workflow(Assist.run, 'Go.', id='run', task_queue='skills')
             assert await handle.result() == 'success, success, success, failed'
             history = await handle.fetch_history()

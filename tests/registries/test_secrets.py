@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from pydantic_ai_skills import SkillRegistryError, SkillValidationError
 from pydantic_ai_skills.registries.git.address import parse_address
-from pydantic_ai_skills.registries.git.secrets import HostSecret, TokenSource, env_token
+from pydantic_ai_skills.registries.secrets import HostSecret, TokenSource, env_token
 from tests.registries.repositories import basic
 
 GITHUB = parse_address('https://github.com/acme/skills', ('https',))

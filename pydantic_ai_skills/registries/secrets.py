@@ -6,13 +6,11 @@ import base64
 import hashlib
 import os
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from pydantic import SecretStr
 
 from pydantic_ai_skills.exceptions import SkillRegistryError, SkillValidationError
-
-from .address import GitAddress
 
 TokenSource = str | SecretStr | Callable[[], str | SecretStr | None]
 """A token, or a function that returns it, called each time it is needed."""
@@ -24,9 +22,22 @@ _USERS = {'gitlab.com': 'oauth2', 'bitbucket.org': 'x-token-auth'}
 _DEFAULT_USER = 'x-access-token'
 """The user name that goes with a token. Most servers take any."""
 
-
 FINGERPRINT_ROUNDS = 50_000
 """How often a token is hashed to identify it."""
+
+
+class HostAddress(Protocol):
+    """The address of something on a host, or of something local."""
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port that a token is bound to; empty for something local."""
+        ...
+
+    @property
+    def host(self) -> str:
+        """The host; empty for something local."""
+        ...
 
 
 class HostSecret:
@@ -34,7 +45,9 @@ class HostSecret:
 
     __slots__ = ('_address', '_origin', '_source', '_user', '_value', '_variable')
 
-    def __init__(self, source: TokenSource, address: GitAddress, user: str | None, variable: str | None = None) -> None:
+    def __init__(
+        self, source: TokenSource, address: HostAddress, user: str | None = None, variable: str | None = None
+    ) -> None:
         """Bind a token to the host of an address. `variable` is the environment variable that holds it."""
         self._source = SecretStr(source) if isinstance(source, str) else source
         self._address = address
@@ -75,6 +88,11 @@ class HostSecret:
             f'http.{self._origin}/.extraHeader': f'Authorization: Basic {self._encode(value)}',
         }
 
+    def bearer(self, origin: str) -> dict[str, str]:
+        """The header that sends the token, if a request goes to the host that it is for."""
+        self._value = value = self._read()
+        return {'Authorization': f'Bearer {value}'} if value and origin == self._origin else {}
+
     def about_refusal(self) -> str:
         """What a person should know when the server asked for a credential."""
         if self._variable and not self._read():
@@ -106,10 +124,25 @@ class HostSecret:
         return value
 
 
-def env_token(variable: str, address: GitAddress) -> Callable[[], str | None]:
+def env_token(variable: str, address: HostAddress) -> Callable[[], str | None]:
     """Read a token from an environment variable each time it is needed."""
     host = _FORGE_VARIABLES.get(variable, address.host)
     if address.host != host:
-        other = address.host or 'a local repository'
+        other = address.host or 'a local place'
         raise SkillValidationError(f'{variable} is a token for {host}; it is not sent to {other!r}.')
     return lambda: os.environ.get(variable)
+
+
+def host_secret(
+    address: HostAddress, token: TokenSource | None, variable: str | None, user: str | None = None
+) -> HostSecret | None:
+    """The token for the host of an address, given itself or by the name of a variable; `None` without either.
+
+    Raises:
+        SkillValidationError: Both are given, or the variable holds a token for another host.
+    """
+    if token is not None and variable is not None:
+        raise SkillValidationError('Give either token= or token_env=, not both.')
+    if variable is not None:
+        token = env_token(variable, address)
+    return HostSecret(token, address, user, variable) if token else None

@@ -1,0 +1,33 @@
+"""Names for skills of several plugins: their own, with the plugin's before it where two would be the same."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+
+from pydantic_ai_skills.parsing.skill_names import MAX_NAME_LENGTH, shorten_skill_name
+
+_DIGITS = 6
+"""How many digits tell two names apart that are the same even with the plugin's before them."""
+
+
+def offered_names(names: Mapping[str, str]) -> dict[str, str]:
+    """The names under which skills are offered, by their folders, which begin with the plugin.
+
+    They depend on no order, so that they stay the same when other plugins come and go.
+    """
+    count = Counter(names.values())
+    own = {folder: name for folder, name in names.items() if count[name] == 1}
+    long = {folder: _with_plugin(folder, name) for folder, name in names.items() if count[name] > 1}
+    count = Counter([*own.values(), *long.values()])
+    return own | {folder: name if count[name] == 1 else _marked(folder, name) for folder, name in long.items()}
+
+
+def _with_plugin(folder: str, name: str) -> str:
+    return shorten_skill_name(f'{folder.partition("/")[0]}-{name}')
+
+
+def _marked(folder: str, name: str) -> str:
+    digits = hashlib.sha256(folder.encode()).hexdigest()[:_DIGITS]
+    return f'{name[: MAX_NAME_LENGTH - _DIGITS - 1].rstrip("-")}-{digits}'

@@ -1,0 +1,41 @@
+"""Tells the developer's callback how far a fetch is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+logger = logging.getLogger('pydantic_ai_skills')
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchProgress:
+    """How far a fetch is."""
+
+    stage: str
+    """What is going on, such as `'Receiving objects'`."""
+
+    done: int
+    """How many objects, files or bytes are through this stage."""
+
+    total: int | None
+    """How many there are, once that is known."""
+
+
+ProgressCallback = Callable[[FetchProgress], None]
+
+
+def until_it_fails(callback: ProgressCallback | None) -> ProgressCallback:
+    """A function that calls the developer's callback, if there is one, and no longer once it has failed."""
+    waiting = [callback] if callback else []
+
+    def tell(progress: FetchProgress) -> None:
+        for call in list(waiting):
+            try:
+                call(progress)
+            except Exception:  # the developer's own function
+                logger.exception('The progress callback failed and is not called again.')
+                waiting.clear()
+
+    return tell

@@ -1,0 +1,12 @@
+"""Skills that websites publish at a well-known address."""
+
+from typing import TYPE_CHECKING
+
+from pydantic_ai_skills._lazy import import_lazily
+
+if TYPE_CHECKING:
+    from .registry import WellKnownSkillsRegistry
+
+__all__ = ('WellKnownSkillsRegistry',)
+
+__getattr__ = import_lazily(__name__, {'.registry': ('WellKnownSkillsRegistry',)})
