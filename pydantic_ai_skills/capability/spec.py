@@ -185,8 +185,9 @@ class SourceSpec(SourceSettings):
         if not isinstance(given, dict):
             return given
         settings = cast('dict[str, Any]', given)
-        kinds = [kind for kind in settings if kind in KINDS]
-        if len(kinds) == 1 and isinstance(url := settings[kinds[0]], str):
+        # The names of the fields are not settings: they follow from the address.
+        kinds = [key for key in settings if key in KINDS or key in ('kind', 'url')]
+        if len(kinds) == 1 and kinds[0] in KINDS and isinstance(url := settings[kinds[0]], str):
             rest = {name: value for name, value in settings.items() if name != kinds[0]}
             return {'kind': kinds[0], 'url': url, **rest}
         if isinstance(address := settings.get('source'), str) and not kinds:

@@ -187,6 +187,21 @@ def test_a_url_alone_is_a_git_repository(folder: Path):
                 "`registries` of a spec does not fit. 'entry': the address is the value of `source`, or of one of folder, archive, objects, well-known, mcp, marketplace, git."
             ),
         ),
+        *(
+            (
+                {'registries': [entry]},
+                (
+                    "`registries` of a spec does not fit. 'entry': the address is the value of `source`, or of one of "
+                    'folder, archive, objects, well-known, mcp, marketplace, git.'
+                ),
+            )
+            for entry in (
+                {'git': 'https://example.com/x', 'kind': 'nonsense'},
+                {'source': 'https://example.com/x', 'url': 'x'},
+                {'kind': 'git', 'url': 'https://example.com/x'},
+                {'kind': 'git'},
+            )
+        ),
         (
             {'registries': [{'git': 'https://example.com/x', 'ref': ['hunter2']}]},
             snapshot("`registries` of a spec does not fit. 'ref': Input should be a valid string."),
