@@ -1,9 +1,8 @@
 """Runs the processes of one script in a control group: the kernel caps their number and memory, and none can leave.
 
-This needs the right to make groups. In version 1 of control groups, each limit has a tree of its own, and the current
-thread joins the groups while it starts the script, which is then born in them. In version 2 only whole processes can
-join, so the script starts as a shell that joins and then becomes the script; the kernel may take up to 15 ms for that.
-Where no group can be made, processes and memory are watched.
+This needs the right to make groups. The script starts as a shell that joins the group and then becomes the script. In
+version 1 of control groups, each limit has a tree of its own; in version 2, where only whole processes can join, the
+kernel may take up to 15 ms for that. Where no group can be made, processes and memory are watched.
 """
 
 from __future__ import annotations
@@ -13,11 +12,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
+from shlex import quote
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
@@ -45,8 +45,6 @@ class ControlGroup:
         name = f'{PREFIX}{os.getpid()}-{next(_numbers)}'
         self._folders = {limit: parents[limit] / name for limit in limits}
         self._distinct = list(dict.fromkeys(self._folders.values()))
-        self.prefix: tuple[str, ...] = ()
-        """Words to put before a command, so that it joins the group."""
         try:
             for folder in self._distinct:
                 folder.mkdir()
@@ -55,30 +53,23 @@ class ControlGroup:
         except OSError as error:
             self.close()
             raise SkillScriptExecutionError(f'No control group could be made for a script: {error}.') from error
-        # Only in version 1, threads can join.
-        self._threads_join = [folder for folder in self._distinct if os.path.exists(f'{folder}/tasks')]
-        for folder in self._distinct:
-            if folder not in self._threads_join:
-                self.prefix += '/bin/sh', '-c', 'echo 0 >"$0" && exec "$@"', str(folder / 'cgroup.procs')
+        # The file of version 1, which lets a thread join, is quicker than the one for whole processes.
+        self._is_version_1 = os.path.exists(f'{self._distinct[0]}/tasks')
+        file = 'tasks' if self._is_version_1 else 'cgroup.procs'
+        joining = (f'echo 0 >{quote(f"{folder}/{file}")} || exit' for folder in self._distinct)
+        self.join = '; '.join(joining)
+        """What a shell does to join the group before it becomes the script."""
 
-    @contextmanager
-    def entered(self) -> Generator[None]:
-        """What the current thread starts in this context is born in the group, if threads can join it."""
-        with ExitStack() as opened:
-            # All are opened first, so that a thread that has joined can leave even if no more files can be opened.
-            ways = [
-                (_open(opened, f'{folder}/tasks'), _open(opened, f'{folder.parent}/tasks'))
-                for folder in self._threads_join
-            ]
-            with ExitStack() as leaving:
-                for way_in, way_out in ways:
-                    leaving.callback(os.write, way_out, b'0')
-                    os.write(way_in, b'0')
-                yield
+    @property
+    def held(self) -> Collection[str]:
+        """The names of the limits that it holds."""
+        return self._folders
 
     def kill(self) -> None:
         """Kill all processes in it, and wait until they have ended."""
         deadline = time.monotonic() + EMPTY_SECONDS
+        if not self.pids():
+            return
         with suppress(OSError, KeyError):
             self._limit('processes', 0)  # no new processes while others are being killed
         while (pids := self.pids()) and time.monotonic() < deadline:
@@ -96,7 +87,7 @@ class ControlGroup:
     def ran_out_of_memory(self) -> bool:
         """Whether the kernel has killed a process because the group had no memory left."""
         folder = self._folders.get('memory')
-        file = 'memory.oom_control' if folder in self._threads_join else 'memory.events'
+        file = 'memory.oom_control' if self._is_version_1 else 'memory.events'
         with suppress(OSError):
             words = [] if folder is None else _read(f'{folder}/{file}').split()
             return int(dict(zip(words[::2], words[1::2], strict=False)).get(b'oom_kill', 0)) > 0
@@ -132,8 +123,7 @@ class ControlGroup:
         for folder in self._distinct:
             with suppress(OSError):
                 found.update(map(int, _read(f'{folder}/cgroup.procs').split()))
-        # Never this process, should a thread not have left; nor one outside our namespace, which reads as 0.
-        return found - {0, os.getpid()}
+        return found - {0, os.getpid()}  # never this process; 0 is one outside our namespace
 
 
 @lru_cache(maxsize=1)
@@ -160,14 +150,11 @@ def can_make_groups(parents: Mapping[str, Path]) -> bool:
     except SkillScriptExecutionError:
         return False
     try:
-        with group.entered():
-            if group.prefix:
-                subprocess.run([*group.prefix, '/bin/sh', '-c', ':'], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
+        return subprocess.run(['/bin/sh', '-c', group.join], capture_output=True).returncode == 0
+    except OSError:
         return False
     finally:
         group.close()
-    return True
 
 
 def find_parents(
@@ -213,20 +200,19 @@ def _folders(groups: Sequence[Sequence[str]], mounts: Sequence[Sequence[str]], k
 
 def _write(file: str, value: int) -> None:
     # Opened without creating it: a file that is missing is a feature that the kernel does not offer.
-    with ExitStack() as opened:
-        os.write(_open(opened, file), str(value).encode())
+    descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, str(value).encode())
+    finally:
+        os.close(descriptor)
 
 
 def _read(file: str) -> bytes:
-    with ExitStack() as opened:
-        descriptor = _open(opened, file, os.O_RDONLY)
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
         return b''.join(iter(lambda: os.read(descriptor, _READ_BYTES), b''))
-
-
-def _open(stack: ExitStack, file: str, flags: int = os.O_WRONLY) -> int:
-    descriptor = os.open(file, flags | os.O_CLOEXEC)
-    stack.callback(os.close, descriptor)
-    return descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _sweep(parent: Path) -> None:

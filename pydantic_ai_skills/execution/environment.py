@@ -36,7 +36,7 @@ EnvValues: TypeAlias = 'Mapping[str, str | SecretStr] | Callable[[Any], Mapping[
 SkillEnv: TypeAlias = 'Sequence[str] | EnvValues'
 """For one skill: names of variables to pass on from this process, or variables with their values."""
 
-_SITE_MODULES = frozenset({'sitecustomize', 'usercustomize'})
+_PYTHONS_OWN = sys.stdlib_module_names | {'sitecustomize', 'usercustomize'}
 _NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _SECRET_NAME = re.compile(
     r'KEY|TOKEN|SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|SESSION|DSN|DATABASE_URL|CONNECTION_STRING|WEBHOOK'
@@ -149,7 +149,7 @@ def import_variables(
     not when somebody calls `python scripts/x.py`, either. A script that runs as a module needs the folder in any case.
     """
     names = {name.removesuffix('.py') for name in modules}
-    if separator in skill_dir or (not as_module and names & (sys.stdlib_module_names | _SITE_MODULES)):
+    if separator in skill_dir or (not as_module and names & _PYTHONS_OWN):
         return {}
     return {'PYTHONPATH': separator.join(filter(None, (env.get('PYTHONPATH'), skill_dir)))}
 

@@ -94,9 +94,10 @@ class ScriptHead(NamedTuple):
 
 def local_file(script: SkillScript) -> Path:
     """The file of a script."""
-    if script.path is None:
+    path = script.path
+    if path is None:
         raise SkillScriptExecutionError(f'The script {script.name!r} is not a file on this machine.')
-    return script.path
+    return path
 
 
 def skill_folder(script: SkillScript, path: Path) -> Path:
@@ -325,6 +326,8 @@ def _missing(name: str, candidates: list[Interpreter], *, python: str | None) ->
 
 def _inline_dependencies(head: bytes) -> tuple[str, ...]:
     """The packages in the `# /// script` block of a Python script (PEP 723); none if it is broken."""
+    if b'# /// script' not in head:
+        return ()
     import tomllib  # rarely needed
 
     lines = iter(head.decode('utf-8', 'replace').splitlines())

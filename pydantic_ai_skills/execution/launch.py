@@ -93,6 +93,9 @@ class Command:
     """The name of the script, for messages."""
 
     argv: tuple[str, ...]
+    setup: Sequence[str] = ()
+    """What a shell does before it becomes the process."""
+
     cwd: Path
     env: Mapping[str, str]
 

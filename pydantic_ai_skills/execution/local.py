@@ -40,7 +40,7 @@ from .watchdog import (
     Watchdog,
     can_watch,
     group_limits,
-    limits_prefix,
+    limits_in_shell,
     unenforced_limits,
     warn_of_unwatched,
     watched_limits,
@@ -369,7 +369,8 @@ class LocalSkillScriptExecutor(SubprocessSkillScriptExecutor):
         limits = self.limits
         return Command(
             label=launch.label,
-            argv=(*limits_prefix(limits), *launch.interpreter, *launch.start, *launch.arguments.argv),
+            setup=limits_in_shell(limits, held=() if launch.group is None else launch.group.held),
+            argv=(*launch.interpreter, *launch.start, *launch.arguments.argv),
             cwd=launch.start_in,
             env={**launch.env, 'PATH': self._search_path(launch)},
             stdin=launch.arguments.stdin,

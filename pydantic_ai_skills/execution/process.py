@@ -15,8 +15,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -26,7 +26,6 @@ from anyio import to_thread
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
 from .base import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
-from .cgroup import ControlGroup
 from .launch import Command
 from .streaming import OutputStream, StreamName
 
@@ -44,6 +43,9 @@ FLOOD_BYTES = 1024 * 1024
 
 FLOOD_NAP = 0.0005
 """Seconds to wait in a flood after a small chunk. Otherwise each short line would wake this thread."""
+
+SHELL = '/bin/sh'
+"""Sets limits and joins groups before it becomes the process."""
 
 MASK = '[secret]'
 """Replaces secret values in the output."""
@@ -162,10 +164,10 @@ class Process:
             )
         try:
             # The pipes are made here: `Popen` loses those it has made when it cannot make all of them.
-            with ExitStack() as theirs, ExitStack() as ours, _entered(command.group):
+            with ExitStack() as theirs, ExitStack() as ours:
                 stdin = _opened(theirs, os.open(command.null, os.O_RDONLY)) if command.stdin is None else None
                 process = subprocess.Popen(
-                    command.argv if command.group is None else (*command.group.prefix, *command.argv),
+                    self._argv(),
                     cwd=command.cwd,
                     env=command.env,
                     stdin=self._pipe(theirs, ours, None) if stdin is None else stdin,
@@ -181,6 +183,11 @@ class Process:
             reason = error.strerror if isinstance(error, OSError) else error
             message = f'The script {command.label!r} could not be started: {reason}.'
             raise SkillScriptExecutionError(message) from error
+
+    def _argv(self) -> Sequence[str]:
+        command = self._command
+        setup = [*([] if command.group is None else [command.group.join]), *command.setup]
+        return [SHELL, '-c', '; '.join([*setup, 'exec "$@"']), 'sh', *command.argv] if setup else command.argv
 
     def _pipe(self, theirs: ExitStack, ours: ExitStack, capture: StreamCapture | None) -> int:
         """A pipe to its standard input or, if there is a `capture`, from one of its outputs. Returns its end."""
@@ -243,10 +250,6 @@ class Process:
             threading.Thread(target=self._process.wait, daemon=True).start()
             code = -signal.SIGKILL
         return code if code >= 0 else 128 - code
-
-
-def _entered(group: ControlGroup | None) -> AbstractContextManager[None]:
-    return nullcontext() if group is None else group.entered()
 
 
 def _opened(stack: ExitStack, fd: int) -> int:

@@ -106,8 +106,8 @@ def apply_limits(limits: ScriptLimits, pid: int, *, own_namespace: bool = False)
             resource.prlimit(pid, which, soft_and_hard)
 
 
-def limits_prefix(limits: ScriptLimits) -> list[str]:
-    """Words to put before a command: a shell that sets the kernel's limits and then becomes the command."""
+def limits_in_shell(limits: ScriptLimits, *, held: Container[str]) -> list[str]:
+    """What a shell does to set the kernel's limits before it becomes the script."""
     import resource
 
     units = {
@@ -121,7 +121,12 @@ def limits_prefix(limits: ScriptLimits) -> list[str]:
     for which, (soft, hard) in _kernel_limits(limits).items():
         flag, unit = units[which]
         lines += [f'ulimit -S{flag} {soft // unit}', f'ulimit -H{flag} {hard // unit}']
-    return ['/bin/sh', '-c', '; '.join([*lines, 'exec "$@"']), 'sh']
+    tasks = None if 'processes' in held or not can_watch() else most_tasks(limits)
+    if tasks is not None:
+        # The kernel counts all tasks of a user, except root's. All that the machine has now are at least as many.
+        most = _count_tasks() + tasks
+        lines.append(f'ulimit -u {most} 2>/dev/null || ulimit -p {most}')  # shells call it the one or the other
+    return lines
 
 
 def _set(limits: ScriptLimits, names: Iterable[str]) -> tuple[str, ...]:

@@ -326,6 +326,8 @@ def is_skipped_folder(name: str) -> bool:
 
 def local_path(uri: str) -> Path:
     """The local file that a path or a `file:` URI names; `SkillResourceLoadError` for any other URI."""
+    if ':' not in uri:
+        return Path(uri)
     parts = urlsplit(uri)
     if parts.scheme == 'file':
         return Path(unquote(parts.path))

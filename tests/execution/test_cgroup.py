@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -47,19 +48,22 @@ def parent(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
     parent = tmp_path / 'group'
     parent.mkdir()
-    if request.param == 1:
-        (parent / 'tasks').touch()
     monkeypatch.setattr(Path, 'mkdir', make)
     return parent
 
 
-version_1, version_2 = (pytest.mark.parametrize('parent', [version], indirect=True) for version in (1, 2))
+version_1 = pytest.mark.parametrize('parent', [1], indirect=True)
 both_versions = pytest.mark.parametrize('parent', [1, 2], indirect=True)
 
 
 def only_group(parent: Path) -> Path:
     (group,) = (path for path in parent.iterdir() if path.is_dir())
     return group
+
+
+def members_of(group: Path) -> Path:
+    """The file through which a process joins a group."""
+    return next(path for name in ('tasks', 'cgroup.procs') if (path := group / name).exists())
 
 
 @both_versions
@@ -83,32 +87,16 @@ def test_this_process_and_those_of_other_namespaces_are_left_alone(parent: Path)
     assert members.read_text() == f'0\n{os.getpid()}\n'
 
 
-@version_1
-def test_a_thread_goes_back_whatever_happens_in_the_group(parent: Path) -> None:
-    group = ControlGroup({'processes': parent}, {'processes': 9})
-
-    def fail() -> None:
-        assert (only_group(parent) / 'tasks').read_text() == '0'
-        assert (parent / 'tasks').read_text() == ''
-        raise RuntimeError
-
-    with pytest.raises(RuntimeError), group.entered():
-        fail()
-    assert (parent / 'tasks').read_text() == '0'
-
-
-@version_2
-def test_in_version_2_a_command_joins_the_group_before_it_starts(parent: Path) -> None:
-    group = ControlGroup({'processes': parent}, {'processes': 9})
-    with group.entered():
-        done = subprocess.run([*group.prefix, 'echo', 'a b'], capture_output=True, text=True)
-    members = only_group(parent) / 'cgroup.procs'
-    assert (done.stdout, members.read_text()) == ('a b\n', '0\n')
+@both_versions
+def test_a_shell_that_cannot_join_the_group_goes_no_further(parent: Path) -> None:
+    command = ['/bin/sh', '-c', f'{ControlGroup({"processes": parent}, {"processes": 9}).join}; echo joined']
+    done = subprocess.run(command, capture_output=True, text=True)
+    members = members_of(only_group(parent))
+    assert (done.stdout, members.read_text()) == ('joined\n', '0\n')
     members.unlink()
     members.mkdir()
-    done = subprocess.run([*group.prefix, 'echo', 'a b'], capture_output=True, text=True)
-    assert done.returncode
-    assert done.stdout == ''
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.stdout, done.returncode != 0) == ('', True)
 
 
 def test_a_group_that_cannot_be_made_is_an_error_that_leaves_nothing(tmp_path: Path) -> None:
@@ -216,12 +204,6 @@ def test_whether_groups_can_be_made_and_entered_is_tried(parent: Path, tmp_path:
     assert not can_make_groups({'processes': tmp_path / 'missing'})
 
 
-@version_1
-def test_a_group_that_a_thread_cannot_leave_is_not_used(parent: Path) -> None:
-    (parent / 'tasks').unlink()
-    assert not can_make_groups({'processes': parent})
-
-
 def test_where_no_group_is_found_none_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, 'platform', 'darwin')
     assert control_groups.__wrapped__() == {}
@@ -236,26 +218,15 @@ def test_groups_of_processes_that_were_killed_are_removed(tmp_path: Path) -> Non
     assert [folder.name for folder in tmp_path.iterdir()] == [f'{PREFIX}{os.getpid()}-1']
 
 
-@version_1
-@pytest.mark.parametrize('make', EXECUTORS)
-async def test_a_script_is_born_in_a_group_of_its_own(
-    make: MakeExecutor, make_script: MakeScript, parent: Path
-) -> None:
-    executor = await to_thread.run_sync(lambda: make(limits=ScriptLimits(processes=5), control_group=parent))
-    result = await executor.run(make_script('a.sh', 'echo done'))
-    assert result.stdout == 'done\n'
-    group = only_group(parent)
-    assert group.name.startswith(f'{PREFIX}{os.getpid()}-')
-    assert ((group / 'tasks').read_text(), (parent / 'tasks').read_text()) == ('0', '0')
-    assert (group / 'pids.max').read_text() == '08x\n'  # 48, then 0, on top of what our file held
-
-
-@version_2
+@both_versions
 @pytest.mark.parametrize('make', EXECUTORS)
 async def test_a_script_joins_a_group_of_its_own(make: MakeExecutor, make_script: MakeScript, parent: Path) -> None:
     executor = await to_thread.run_sync(lambda: make(limits=ScriptLimits(processes=5), control_group=parent))
     assert (await executor.run(make_script('a.sh', 'echo done'))).stdout == 'done\n'
-    assert (only_group(parent) / 'cgroup.procs').read_text() == '0\n'
+    group = only_group(parent)
+    assert group.name.startswith(f'{PREFIX}{os.getpid()}-')
+    assert members_of(group).read_text() == '0\n'
+    assert (group / 'pids.max').read_text().startswith('48')
 
 
 @version_1
@@ -265,17 +236,34 @@ async def test_without_a_limit_on_processes_there_is_no_group(
 ) -> None:
     executor = await to_thread.run_sync(lambda: make(limits=ScriptLimits(processes=None), control_group=parent))
     assert (await executor.run(make_script('a.sh', 'echo done'))).stdout == 'done\n'
-    assert [path.name for path in parent.iterdir()] == ['tasks']
+    assert list(parent.iterdir()) == []
 
 
 @both_versions
 async def test_the_group_of_a_script_that_cannot_be_started_is_closed(
     make_script: MakeScript, parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr('pydantic_ai_skills.execution.local.limits_prefix', Mock(side_effect=RuntimeError('no')))
+    monkeypatch.setattr('pydantic_ai_skills.execution.local.limits_in_shell', Mock(side_effect=RuntimeError('no')))
+    monkeypatch.setattr(ControlGroup, 'close', close := Mock())
     with pytest.raises(RuntimeError, match='no'):
         await LocalSkillScriptExecutor(control_group=parent).run(make_script('a.sh', 'echo done'))
-    assert (only_group(parent) / 'pids.max').read_text().startswith('0')
+    close.assert_called_once()
+
+
+async def test_without_a_group_the_kernel_caps_the_tasks_of_the_user(make_script: MakeScript) -> None:
+    script = make_script('a.sh', '#!/usr/bin/env bash\nulimit -Su; ulimit -Hu')
+    before = len(list(Path('/proc').glob('[0-9]*/task/*')))
+    limits = ScriptLimits(processes=5)
+    soft, hard = (await LocalSkillScriptExecutor(limits=limits, control_group=None).run(script)).stdout.split()
+    assert soft == hard
+    assert 48 <= int(soft) <= before + 5_000  # 48 more than the machine had, on which other tests start processes
+    limits = ScriptLimits(processes=None)
+    result = await LocalSkillScriptExecutor(limits=limits, control_group=None).run(script)
+    assert result.stdout.split() == [_shown(limit) for limit in resource.getrlimit(resource.RLIMIT_NPROC)]
+
+
+def _shown(limit: int) -> str:
+    return 'unlimited' if limit == resource.RLIM_INFINITY else str(limit)
 
 
 @pytest.mark.parametrize('make', EXECUTORS)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import anyio
 import pytest
@@ -87,7 +86,7 @@ async def test_a_script_that_a_signal_ends_has_the_exit_code_of_a_shell(make_scr
 
 async def test_standard_input_is_empty_or_the_text_that_was_sent(make_script: MakeScript) -> None:
     script = make_script('a.py', 'import sys; print(len(sys.stdin.read()))')
-    executor = LocalSkillScriptExecutor(timeout=10)
+    executor = LocalSkillScriptExecutor(timeout=120)
     assert (await executor.run(script)).stdout == '0\n'
     assert (await executor.run(script, {'_stdin': 'x' * 1_000_000})).stdout == '1000000\n'
     assert (await executor.run(script, {'_stdin': ''})).stdout == '0\n'
@@ -134,12 +133,12 @@ async def test_time_up_kills_the_script_and_keeps_what_it_printed(make_script: M
     script = make_script('scripts/slow.sh', 'echo started; echo why >&2; sleep 30; echo never')
     started = time.monotonic()
     with pytest.raises(SkillScriptTimeoutError) as caught:
-        await LocalSkillScriptExecutor(timeout=1).run(script)
-    assert time.monotonic() - started < 15
-    assert str(caught.value) == snapshot("The script 'scripts/slow.sh' was stopped: it did not end within 1 s.")
+        await LocalSkillScriptExecutor(timeout=3).run(script)
+    assert time.monotonic() - started < 60
+    assert str(caught.value) == snapshot("The script 'scripts/slow.sh' was stopped: it did not end within 3 s.")
     result = caught.value.result
     assert (result.exit_code, result.stdout, result.stderr, result.timed_out) == (137, 'started\n', 'why\n', True)
-    assert 1 <= result.duration < 15
+    assert 3 <= result.duration < 60
 
 
 def survivor(folder: Path) -> str:
@@ -240,7 +239,7 @@ async def test_a_script_that_cannot_be_killed_does_not_hold_the_call(
 
     monkeypatch.setattr(os, 'killpg', refuse)
     started = time.monotonic()
-    executor = LocalSkillScriptExecutor(timeout=0.2, control_group=None)
+    executor = LocalSkillScriptExecutor(timeout=3, control_group=None)
     with pytest.raises(SkillScriptTimeoutError) as caught:
         await executor.run(make_script('a.sh', 'echo $$ > "$SKILL_DIR/pid"; exec sleep 600'))
     assert time.monotonic() - started < 60
@@ -384,7 +383,7 @@ async def test_what_the_operating_system_cannot_take_is_an_execution_error(
 
 
 async def test_a_system_without_a_shell_is_told(make_script: MakeScript, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('pydantic_ai_skills.execution.local.limits_prefix', Mock(return_value=['/no/sh']))
+    monkeypatch.setattr(process_module, 'SHELL', '/no/sh')
     with pytest.raises(SkillScriptExecutionError, match=r"'a\.py' could not be started: No such file or directory\."):
         await LocalSkillScriptExecutor().run(make_script('a.py', ''))
 

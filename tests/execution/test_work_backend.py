@@ -69,7 +69,7 @@ class TestSandbox(TestLocal):
         async with anyio.create_task_group() as group:
             beat = 'while true; do date +%s%N > beat; sleep 0.01; done'
             group.start_soon(lambda: workspace.run(beat, shell=True))
-            with anyio.fail_after(20):
+            with anyio.fail_after(120):
                 while not await workspace.exists('beat'):
                     await anyio.sleep(0.02)
             group.cancel_scope.cancel()

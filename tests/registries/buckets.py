@@ -117,7 +117,7 @@ class Buckets:
             'store_options': self.server.options,
             'allowed_protocols': ('http',),
             'cache_dir': self.cache,
-            'timeout': 20,
+            'timeout': 300,
             **options,
         }
         return ObjectStoreSkillsRegistry(f's3://{self.server.bucket}/{prefix}', **given)

@@ -650,7 +650,7 @@ Exit code: 3\
 async def test_a_script_that_takes_too_long_is_stopped_and_what_it_printed_is_told(tmp_path: Path):
     slow = 'import time\nprint("begun", flush=True)\ntime.sleep(60)\n'
     write_skill(tmp_path, 'slow', files={'slow.py': slow})
-    toolset = SkillsToolset(directories=[tmp_path], script_executor=LocalSkillScriptExecutor(timeout=3))
+    toolset = SkillsToolset(directories=[tmp_path], script_executor=LocalSkillScriptExecutor(timeout=6))
     script = await converse(toolset, ('run_skill_script', {'skill_name': 'slow', 'script_name': 'slow.py'}))
     assert script.results == snapshot(
         [
@@ -658,7 +658,7 @@ async def test_a_script_that_takes_too_long_is_stopped_and_what_it_printed_is_to
                 'run_skill_script',
                 'failed',
                 """\
-The script 'slow.py' was stopped: it did not end within 3 s.
+The script 'slow.py' was stopped: it did not end within 6 s.
 <script_stdout>begun
 </script_stdout>
 Exit code: 137 (SIGKILL)\

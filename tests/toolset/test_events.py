@@ -124,7 +124,7 @@ async def test_each_event_tells_what_happened(library: Path):
 async def test_the_whole_result_of_a_process_is_told_however_it_ended(
     library: Path, make_executor: Callable[..., SkillScriptExecutor]
 ):
-    executor = await to_thread.run_sync(lambda: make_executor(timeout=3))
+    executor = await to_thread.run_sync(lambda: make_executor(timeout=6))
     toolset = SkillsToolset(directories=[library], script_executor=executor)
     events = await events_of(toolset, run('good'), run('bad'), run('slow'))
     fine, failed, stopped = [event for event in events if isinstance(event, ScriptFinished)]
@@ -134,7 +134,7 @@ async def test_the_whole_result_of_a_process_is_told_however_it_ended(
     assert failed.result == ScriptResult(exit_code=3, stdout='so far\n', stderr='no more\n', duration=TOOK)
     assert (stopped.outcome, stopped.error) == (
         'stopped',
-        snapshot("The script 'scripts/slow.py' was stopped: it did not end within 3 s."),
+        snapshot("The script 'scripts/slow.py' was stopped: it did not end within 6 s."),
     )
     assert stopped.result == ScriptResult(exit_code=137, stdout='begun\n', stderr='', duration=TOOK, timed_out=True)
 

@@ -114,7 +114,7 @@ ALPHA = {
 
 async def test_the_span_of_the_tool_tells_which_skill_and_how_it_went(library: Path):
     trace = Trace()
-    toolset = SkillsToolset(directories=[library], script_executor=LocalSkillScriptExecutor(timeout=3))
+    toolset = SkillsToolset(directories=[library], script_executor=LocalSkillScriptExecutor(timeout=6))
     await trace.run(toolset, LOAD, READ, GOOD, BAD, SLOW)
     told: list[tuple[str, str, dict[str, Any]]] = []
     for tool in trace.tools:
@@ -178,7 +178,7 @@ async def test_content_is_in_the_trace_only_on_request(
     library: Path, include_content: bool, caplog: pytest.LogCaptureFixture
 ):
     trace = Trace(include_content=include_content)
-    toolset = SkillsToolset(directories=[library], script_executor=LocalSkillScriptExecutor(timeout=3))
+    toolset = SkillsToolset(directories=[library], script_executor=LocalSkillScriptExecutor(timeout=6))
     caplog.set_level(logging.DEBUG, 'pydantic_ai_skills')
     await trace.run(toolset, LOAD, READ, GOOD, BAD, SLOW)
     exported = ''.join(span.to_json() for span in trace.spans)

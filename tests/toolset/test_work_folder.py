@@ -238,7 +238,7 @@ class TestPrivateFolders:
         assert len(private_dirs()) == 1
         del toolset
         gc.collect()
-        until = time.monotonic() + 20
+        until = time.monotonic() + 120
         while private_dirs() and time.monotonic() < until:
             time.sleep(0.01)
         assert private_dirs() == []

@@ -197,7 +197,7 @@ class TestWhatInstructionsExpect:
     ):
         monkeypatch.setenv('NOT_FOR_SCRIPTS', 'hidden')
         executor = LocalSkillScriptExecutor(
-            timeout=0.5, env={'API_KEY': 'sesame-open'}, skill_env={'pdf': {'PDF_KEY': 'only-for-its-scripts'}}
+            timeout=4, env={'API_KEY': 'sesame-open'}, skill_env={'pdf': {'PDF_KEY': 'only-for-its-scripts'}}
         )
         script = await converse(
             capability(skills, script_executor=executor),
@@ -211,7 +211,7 @@ class TestWhatInstructionsExpect:
             [
                 '[secret],,,1\n',
                 """\
-! The command was stopped: it did not end within 0.5 s.
+! The command was stopped: it did not end within 4 s.
 <script_stdout>begun
 </script_stdout>
 Exit code: 137 (SIGKILL)\
@@ -364,7 +364,7 @@ class TestWhatIsLeftRunning:
         assert Path(f'/proc/{pid}').exists()
         del mine
         gc.collect()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while Path(f'/proc/{pid}').exists():
             assert time.monotonic() < deadline
             time.sleep(0.02)

@@ -38,7 +38,7 @@ from tests.execution.conftest import MakeScript, if_installed, write_wheel
 
 @pytest.fixture(scope='module')
 def executor() -> BubblewrapSkillScriptExecutor:
-    return BubblewrapSkillScriptExecutor(timeout=20)
+    return BubblewrapSkillScriptExecutor(timeout=120)
 
 
 async def build(**options: Any) -> BubblewrapSkillScriptExecutor:
@@ -231,7 +231,7 @@ def listener() -> Iterator[int]:
 CONNECT = """
 import socket, sys
 try:
-    print(socket.create_connection(('127.0.0.1', int(sys.argv[1])), timeout=2).recv(5).decode())
+    print(socket.create_connection(('127.0.0.1', int(sys.argv[1])), timeout=60).recv(5).decode())
 except OSError as error:
     print(error.strerror)
 """
@@ -311,7 +311,7 @@ async def test_time_up_and_cancelling_end_everything(
 ) -> None:
     script = make_script('a.sh', 'echo started; setsid sleep 30 & sleep 30')
     with pytest.raises(SkillScriptTimeoutError) as caught:
-        await (await build(timeout=2)).run(script)
+        await (await build(timeout=6)).run(script)
     assert caught.value.result.stdout == 'started\n'
     started = time.monotonic()
     with anyio.move_on_after(0.4):

@@ -623,7 +623,7 @@ class TestFailures:
             {'name': 'a', 'source': './a'}, {'name': 'b', 'source': {'source': 'url', 'url': f'{slow.url}/b'}}
         )
         try:
-            registry = market(timeout=10)
+            registry = market(timeout=20)
             assert (names(registry), codes(registry)) == (['pdf'], ['plugin-failed'])
         finally:
             slow.stop()

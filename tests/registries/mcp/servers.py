@@ -154,7 +154,7 @@ def serving(app: Any, port: int = 0) -> Generator[int]:
         yield server.servers[0].sockets[0].getsockname()[1]
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(120)
 
 
 class Wrapped:

@@ -497,7 +497,7 @@ def test_a_registry_that_is_forgotten_disconnects(server: SkillServer, tmp_path:
     (thread,) = set(threading.enumerate()) - before
     del registry
     gc.collect()
-    thread.join(20)
+    thread.join(120)
     assert not thread.is_alive()
 
 

@@ -346,7 +346,7 @@ def test_a_skill_that_is_refused_is_not_kept(make: Make, web: WebServer):
 
 def test_one_skill_that_stalls_does_not_hide_the_others(make: Make, web: WebServer):
     web.files['/.well-known/agent-skills/travel.zip'] = stall
-    registry = make(timeout=2)
+    registry = make(timeout=6)
     assert (names(registry), codes(registry)) == (['notes'], ['skill-unavailable'])
     assert 'took longer than' in message(registry)
 
