@@ -23,7 +23,13 @@ _DEFAULT_USER = 'x-access-token'
 """The user name that goes with a token. Most servers take any."""
 
 FINGERPRINT_ROUNDS = 50_000
-"""How often a token is hashed to identify it."""
+"""How often a secret is hashed to identify it."""
+
+
+def fingerprint_of(secret: str, purpose: str) -> str:
+    """Identifies a secret that is used for a purpose, and takes too long to compute to guess the secret from it."""
+    salt = f'pydantic-ai-skills {purpose}'.encode()
+    return hashlib.pbkdf2_hmac('sha256', secret.encode(), salt, FINGERPRINT_ROUNDS).hex()
 
 
 class HostAddress(Protocol):
@@ -74,8 +80,7 @@ class HostSecret:
         value = self._read()
         if not value or not self._origin.startswith('http'):
             return ''
-        salt = f'pydantic-ai-skills {self._origin} {self._user}'.encode()
-        return hashlib.pbkdf2_hmac('sha256', value.encode(), salt, FINGERPRINT_ROUNDS).hex()
+        return fingerprint_of(value, f'{self._origin} {self._user}')
 
     def config(self) -> dict[str, str]:
         """Git settings that send the token to this host only."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import time
@@ -18,7 +17,7 @@ from pydantic_ai_skills.parsing.skill_names import shorten_skill_name
 from pydantic_ai_skills.problems import problem
 from pydantic_ai_skills.registries.fetch_options import FetchOptions, FetchSettings
 from pydantic_ai_skills.registries.progress import FetchProgress, until_it_fails
-from pydantic_ai_skills.registries.secrets import HostSecret, TokenSource, host_secret
+from pydantic_ai_skills.registries.secrets import HostSecret, TokenSource, fingerprint_of, host_secret
 from pydantic_ai_skills.registries.source import SourceRegistry
 from pydantic_ai_skills.registries.store import SourceStore
 from pydantic_ai_skills.types.found_skills import FoundSkills
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 RETRY_SECONDS = 30.0
 """How long after a failure a server is left alone, unless a reload asks for it."""
 
-FINGERPRINT_ROUNDS = 50_000
 _NOT_COPIED = frozenset({'_connection', '_answers', '_last', '_fresh_until', '_is_failing', '_owner_connected'})
 
 
@@ -216,9 +214,7 @@ class MCPSkillsRegistry(SourceRegistry):
         token = secret.fingerprint() if secret else ''
         if not self._headers:
             return token
-        salt = f'pydantic-ai-skills {self._address.origin} {token}'.encode()
-        given = json.dumps(sorted(self._headers.items())).encode()
-        return hashlib.pbkdf2_hmac('sha256', given, salt, FINGERPRINT_ROUNDS).hex()
+        return fingerprint_of(json.dumps(sorted(self._headers.items())), f'{self._address.origin} {token}')
 
     def _connected(self, secret: HostSecret | None, owner: str) -> Connection:
         """The connection that was made with these credentials, or a new one."""

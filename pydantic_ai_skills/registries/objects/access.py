@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -12,14 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai_skills.exceptions import SkillRegistryError, SkillRegistryRefusedError
+from pydantic_ai_skills.registries.secrets import fingerprint_of
 
 from .address import VARIABLES
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
-
-FINGERPRINT_ROUNDS = 50_000
-"""How often credentials are hashed to identify them."""
 
 MAX_RETRIES = 2
 """How often a request is repeated when the server is busy or hangs up."""
@@ -96,8 +93,7 @@ class StoreAccess:
         if not said:
             return ''
         text = json.dumps(said, sort_keys=True, default=lambda value: type(value).__qualname__)
-        salt = f'pydantic-ai-skills {self._url}'.encode()
-        return hashlib.pbkdf2_hmac('sha256', text.encode(), salt, FINGERPRINT_ROUNDS).hex()
+        return fingerprint_of(text, self._url)
 
     def explain(self, error: Exception) -> SkillRegistryError:
         """What an error of obstore means, without what may be a secret."""
