@@ -24,6 +24,9 @@ from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 PREFIX = 'pydantic-ai-skills-'
 """Our groups have this prefix, followed by the id of the process that made them."""
 
+SHELL = '/bin/sh'
+"""Joins a group and sets limits before it becomes the script."""
+
 EMPTY_SECONDS = 0.2
 """How long the processes of a group may take to end after they were killed."""
 
@@ -150,7 +153,7 @@ def can_make_groups(parents: Mapping[str, Path]) -> bool:
     except SkillScriptExecutionError:
         return False
     try:
-        return subprocess.run(['/bin/sh', '-c', group.join], capture_output=True).returncode == 0
+        return subprocess.run([SHELL, '-c', group.join], capture_output=True).returncode == 0
     except OSError:
         return False
     finally:

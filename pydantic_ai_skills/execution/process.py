@@ -26,6 +26,7 @@ from anyio import to_thread
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
 from .base import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
+from .cgroup import SHELL
 from .launch import Command
 from .streaming import OutputStream, StreamName
 
@@ -43,9 +44,6 @@ FLOOD_BYTES = 1024 * 1024
 
 FLOOD_NAP = 0.0005
 """Seconds to wait in a flood after a small chunk. Otherwise each short line would wake this thread."""
-
-SHELL = '/bin/sh'
-"""Sets limits and joins groups before it becomes the process."""
 
 MASK = '[secret]'
 """Replaces secret values in the output."""

@@ -326,11 +326,8 @@ def is_skipped_folder(name: str) -> bool:
 
 def local_path(uri: str) -> Path:
     """The local file that a path or a `file:` URI names; `SkillResourceLoadError` for any other URI."""
-    if ':' not in uri:
-        return Path(uri)
-    parts = urlsplit(uri)
-    if parts.scheme == 'file':
-        return Path(unquote(parts.path))
+    if uri[:5].lower() == 'file:':
+        return Path(unquote(urlsplit(uri).path))
     if '://' in uri:
         raise SkillResourceLoadError(f'{uri!r} is not a local file: only paths and file: URIs can be read.')
     return Path(uri)

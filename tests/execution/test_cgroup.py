@@ -199,9 +199,13 @@ def test_a_group_caps_memory_with_and_without_swap(
 
 
 @both_versions
-def test_whether_groups_can_be_made_and_entered_is_tried(parent: Path, tmp_path: Path) -> None:
+def test_whether_groups_can_be_made_and_joined_is_tried(
+    parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert can_make_groups({'processes': parent})
     assert not can_make_groups({'processes': tmp_path / 'missing'})
+    monkeypatch.setattr('pydantic_ai_skills.execution.cgroup.SHELL', '/no/sh')
+    assert not can_make_groups({'processes': parent})
 
 
 def test_where_no_group_is_found_none_is_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -312,7 +312,7 @@ def test_instructions_that_are_gone_are_reported(tmp_path: Path) -> None:
 
 async def test_a_resource_can_be_any_local_file(tmp_path: Path) -> None:
     path = write(tmp_path, {'a file.txt': 'text'}) / 'a file.txt'
-    for uri in (str(path), path.as_uri()):
+    for uri in (str(path), path.as_uri(), path.as_uri().replace('file', 'FILE', 1)):
         assert await SkillResource('a', uri=uri).read(None) == 'text'
 
 
