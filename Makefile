@@ -20,7 +20,7 @@ PROVIDER = $(firstword $(subst :, ,$(MODEL)))
 EXTRAS := anthropic bedrock cerebras cohere crusoe google groq huggingface mistral openrouter snowflake xai zai
 EXTRA ?= $(or $(filter $(PROVIDER) $(firstword $(subst -, ,$(PROVIDER))),$(EXTRAS)),openai)
 
-.PHONY: help install demo sandbox browser screenshots test test-lowest test-prefect lint format typecheck docs bench bench-peers published hostile all constraints clean
+.PHONY: help install demo sandbox browser screenshots test test-lowest test-prefect test-release lint format typecheck docs bench bench-peers published hostile all constraints clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -102,13 +102,31 @@ test: $(READY) sandbox browser ## Run every test; the package's branches must be
 	@$(BIN)/pytest tests/hostile -m alone
 
 # The rooms of the package, without what belongs to the newest versions: the documentation and figures.
-CORE := capability catalog directory execution filesystem parsing project registries toolset types
+CORE := capability catalog directory evals execution filesystem parsing project registries toolset types
 
 test-lowest: $(VENV)/lowest/.ready sandbox ## Run the tests of the rooms with the lowest versions of the dependencies
 	@$(VENV)/lowest/bin/pytest $(addprefix tests/,$(CORE)) --numprocesses=4 --dist=loadfile
 
 test-prefect: $(VENV)/prefect/.ready ## Run an agent in a flow of Prefect
 	@$(VENV)/prefect/bin/pytest tests/toolset/durable/test_prefect.py
+
+# uv builds the wheel from the sdist, so that nothing is missing in the sdist. Both are installed into environments that
+# have nothing else: the wheel as it is, the sdist with the extra `cli`.
+RELEASE := $(VENV)/release
+# $(call try_release,environment,distribution with extras,options of the smoke test)
+define try_release
+	@$(UV) venv --quiet --clear --python $(BIN)/python $(RELEASE)/$(1)
+	@$(UV) pip install --quiet --python $(RELEASE)/$(1)/bin/python \
+		--constraint constraints.txt --build-constraints constraints.txt $(2)
+	@$(RELEASE)/$(1)/bin/python -I tests/release/smoke.py $(3)
+	@echo 'The $(1) installs and works'
+endef
+
+test-release: $(READY) ## Build the sdist and the wheel, install each into an empty environment and try it
+	@rm -rf $(RELEASE)
+	@$(UV) build --quiet --no-build-isolation --python $(BIN)/python --out-dir $(RELEASE)/dist
+	$(call try_release,wheel,$(RELEASE)/dist/*.whl,)
+	$(call try_release,sdist,"$$(echo $(RELEASE)/dist/*.tar.gz)[cli]",--cli)
 
 # Other environments: constraints.txt, with the entries of constraints-<name>.txt in place of those it has.
 $(VENV)/%/.ready: $(READY) constraints-%.txt
@@ -156,7 +174,7 @@ published: $(READY) sandbox ## Try the scripts of a clone of published skills: m
 hostile: $(READY) sandbox ## Run the hostile cases, print their figures and write the table into docs/security.md
 	@HOSTILE_SOAK_SECONDS=60 $(BIN)/pytest tests/hostile --scoreboard --update-security
 
-all: lint typecheck test test-lowest test-prefect docs ## Everything CI runs
+all: lint typecheck test test-lowest test-prefect test-release docs ## Everything CI runs
 
 COMPILE = $(UV) pip compile pyproject.toml --all-extras --universal --python-version 3.11 --quiet \
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links

@@ -30,7 +30,7 @@ STALL_RUNS = 10
 IMPORTS = """
 import time
 start = time.perf_counter(); import pydantic_ai
-between = time.perf_counter(); import pydantic_ai_skills
+between = time.perf_counter(); from pydantic_ai_skills import SkillsToolset
 print(between - start, time.perf_counter() - between)
 """
 
@@ -149,7 +149,7 @@ def imports() -> Figure:
 
     theirs, ours = (min(times) for times in zip(*[once() for _ in range(2 * ROUNDS)], strict=True))
     return Figure(
-        what='import pydantic_ai_skills',
+        what='from pydantic_ai_skills import SkillsToolset',
         measured=ours,
         unit='ms',
         baseline=theirs,

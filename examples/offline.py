@@ -19,6 +19,8 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 Call = tuple[str, dict[str, Any]]
 """A tool and its arguments."""
 
+UNKNOWN = 'No model is set, and the offline stand-in only knows the examples.'
+
 
 def model(calls: Sequence[Call] | Callable[[str], Sequence[Call]], answer: str = '{}') -> Model | str:
     """The model that MODEL names, else one that makes these calls for each question.
@@ -40,9 +42,7 @@ def model(calls: Sequence[Call] | Callable[[str], Sequence[Call]], answer: str =
         steps = calls(question) if callable(calls) else calls
         if len(results) < len(steps):
             return ModelResponse(parts=[ToolCallPart(*steps[len(results)])])
-        result = (
-            re.sub('</?[a-z_]+>', '', results[-1]).strip() if results else 'Without a model I know no more than that.'
-        )
+        result = re.sub('</?[a-z_]+>|It wrote files.*', '', results[-1]).strip() if results else UNKNOWN
         return ModelResponse(parts=[TextPart(answer.replace('{}', result))])
 
     async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:

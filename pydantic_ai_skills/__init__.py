@@ -3,59 +3,55 @@
 from typing import TYPE_CHECKING
 
 from ._lazy import import_lazily
-from .catalog.search import SkillRanker
-from .directory.directory import SkillsDirectory
-from .exceptions import (
-    SandboxUnavailableError,
-    SkillError,
-    SkillNotFoundError,
-    SkillRegistryError,
-    SkillRegistryRefusedError,
-    SkillResourceLoadError,
-    SkillResourceNotFoundError,
-    SkillScriptExecutionError,
-    SkillScriptNotFoundError,
-    SkillToolsError,
-    SkillValidationError,
-)
-from .execution import CallableSkillScriptExecutor, ScriptFile, ScriptPolicy, ScriptResult, SkillScriptExecutor
-from .filesystem.user_dirs import user_skills_folder
-from .problems import SkillProblem, SkillRule, skill_rules
-from .registries.base import SkillRegistry
-from .toolset.events import (
-    ResourceRead,
-    ScriptFinished,
-    ScriptOutput,
-    SkillActivity,
-    SkillEvent,
-    SkillLoaded,
-    send_to_ui,
-)
-from .toolset.prompt import estimate_tokens
-from .toolset.toolset import SkillsToolset
-from .types import (
-    FileSkillResource,
-    Skill,
-    SkillProvenance,
-    SkillResource,
-    SkillScript,
-    SkillWrapper,
-    normalize_skill_name,
-)
 
 if TYPE_CHECKING:
     from .capability.capability import SkillsCapability
-    from .catalog.fulltext import FullTextRanker
+    from .catalog.embedding import EmbeddingRanker
+    from .catalog.fulltext import FullTextRanker, PromptWord
+    from .catalog.overlaps import SkillOverlap, find_overlaps
+    from .catalog.search import SkillRanker
+    from .directory.audit import (
+        SarifRun,
+        SkillAudit,
+        audit_skill,
+        merge_runs,
+        read_sarif,
+        run_scanner,
+        skill_content_hash,
+    )
+    from .directory.directory import SkillsDirectory
     from .directory.validation import ValidationReport, fix_problems, validate_skills
+    from .evals import EvalReport, SkillCase, evaluate
+    from .exceptions import (
+        SandboxUnavailableError,
+        SkillError,
+        SkillNotFoundError,
+        SkillRegistryError,
+        SkillRegistryRefusedError,
+        SkillResourceLoadError,
+        SkillResourceNotFoundError,
+        SkillScriptExecutionError,
+        SkillScriptNotFoundError,
+        SkillToolsError,
+        SkillValidationError,
+    )
     from .execution import (
         BubblewrapSkillScriptExecutor,
+        CallableSkillScriptExecutor,
         LocalSkillScriptExecutor,
         PathPolicy,
+        ScriptFile,
         ScriptLimits,
+        ScriptPolicy,
+        ScriptResult,
+        SkillScriptExecutor,
         UvEnvironments,
         WorkspaceSkillScriptExecutor,
     )
+    from .filesystem.user_dirs import user_skills_folder
+    from .problems import SkillProblem, SkillRule, skill_rules
     from .project.checkout_trust import UserTrust
+    from .project.known_facts import KnownFacts
     from .project.project import ProjectSource, SkillsProject
     from .project.user_skills import (
         create_user_skill,
@@ -87,9 +83,35 @@ if TYPE_CHECKING:
         list_package_skills,
         open_registry,
     )
+    from .registries.base import SkillRegistry
+    from .registries.ledger import read_facts, record_scan, record_score
+    from .registries.signatures import SigstoreIdentity
+    from .toolset.events import (
+        ResourceRead,
+        ScriptFinished,
+        ScriptOutput,
+        SkillActivity,
+        SkillEvent,
+        SkillLoaded,
+        send_to_ui,
+    )
+    from .toolset.explain import explain_skills
+    from .toolset.explanation import ChoiceReason, ExplainedSkill, Explanation
     from .toolset.mcp_server import serve_skills
+    from .toolset.prompt import estimate_tokens
+    from .toolset.toolset import SkillsToolset
     from .toolset.workspace_tools import WorkspaceToolset
+    from .types import (
+        FileSkillResource,
+        Skill,
+        SkillProvenance,
+        SkillResource,
+        SkillScript,
+        SkillWrapper,
+        normalize_skill_name,
+    )
     from .types.decorators import resource, script, tool
+    from .types.ledger import EvalScore, ScanVerdict, SkillFacts
     from .types.needs import SkillNeed, SkillNeeds, skill_needs
     from .types.skill_class import SkillClass
 
@@ -97,7 +119,13 @@ __all__ = (
     'ArchiveSkillsRegistry',
     'BubblewrapSkillScriptExecutor',
     'CallableSkillScriptExecutor',
+    'ChoiceReason',
     'CombinedRegistry',
+    'EmbeddingRanker',
+    'EvalReport',
+    'EvalScore',
+    'ExplainedSkill',
+    'Explanation',
     'FetchOptions',
     'FetchProgress',
     'FetchSession',
@@ -108,6 +136,7 @@ __all__ = (
     'GitCloneOptions',
     'GitProgress',
     'GitSkillsRegistry',
+    'KnownFacts',
     'LocalSkillScriptExecutor',
     'MCPSkillsRegistry',
     'MarketplaceSkillsRegistry',
@@ -115,23 +144,31 @@ __all__ = (
     'PackageSkillsRegistry',
     'PathPolicy',
     'ProjectSource',
+    'PromptWord',
     'ResourceRead',
     'SandboxUnavailableError',
+    'SarifRun',
+    'ScanVerdict',
     'ScriptFile',
     'ScriptFinished',
     'ScriptLimits',
     'ScriptOutput',
     'ScriptPolicy',
     'ScriptResult',
+    'SigstoreIdentity',
     'Skill',
     'SkillActivity',
+    'SkillAudit',
+    'SkillCase',
     'SkillClass',
     'SkillError',
     'SkillEvent',
+    'SkillFacts',
     'SkillLoaded',
     'SkillNeed',
     'SkillNeeds',
     'SkillNotFoundError',
+    'SkillOverlap',
     'SkillPackage',
     'SkillProblem',
     'SkillProvenance',
@@ -162,21 +199,32 @@ __all__ = (
     'WellKnownSkillsRegistry',
     'WorkspaceSkillScriptExecutor',
     'WorkspaceToolset',
+    'audit_skill',
     'create_user_skill',
     'describe',
     'disable_user_skill',
     'enable_user_skill',
     'estimate_tokens',
+    'evaluate',
+    'explain_skills',
+    'find_overlaps',
     'fix_problems',
     'list_package_skills',
     'list_user_skills',
+    'merge_runs',
     'normalize_skill_name',
     'open_registry',
+    'read_facts',
+    'read_sarif',
+    'record_scan',
+    'record_score',
     'remove_user_skill',
     'resource',
+    'run_scanner',
     'script',
     'send_to_ui',
     'serve_skills',
+    'skill_content_hash',
     'skill_needs',
     'skill_rules',
     'tool',
@@ -188,17 +236,52 @@ __getattr__ = import_lazily(
     __name__,
     {
         '.capability': ('SkillsCapability',),
-        '.catalog.fulltext': ('FullTextRanker',),
+        '.catalog.embedding': ('EmbeddingRanker',),
+        '.catalog.fulltext': ('FullTextRanker', 'PromptWord'),
+        '.catalog.overlaps': ('SkillOverlap', 'find_overlaps'),
+        '.catalog.search': ('SkillRanker',),
+        '.directory.audit': (
+            'SarifRun',
+            'SkillAudit',
+            'audit_skill',
+            'merge_runs',
+            'read_sarif',
+            'run_scanner',
+            'skill_content_hash',
+        ),
+        '.directory.directory': ('SkillsDirectory',),
         '.directory.validation': ('ValidationReport', 'fix_problems', 'validate_skills'),
+        '.evals': ('EvalReport', 'SkillCase', 'evaluate'),
+        '.exceptions': (
+            'SandboxUnavailableError',
+            'SkillError',
+            'SkillNotFoundError',
+            'SkillRegistryError',
+            'SkillRegistryRefusedError',
+            'SkillResourceLoadError',
+            'SkillResourceNotFoundError',
+            'SkillScriptExecutionError',
+            'SkillScriptNotFoundError',
+            'SkillToolsError',
+            'SkillValidationError',
+        ),
         '.execution': (
             'BubblewrapSkillScriptExecutor',
+            'CallableSkillScriptExecutor',
             'LocalSkillScriptExecutor',
             'PathPolicy',
+            'ScriptFile',
             'ScriptLimits',
+            'ScriptPolicy',
+            'ScriptResult',
+            'SkillScriptExecutor',
             'UvEnvironments',
             'WorkspaceSkillScriptExecutor',
         ),
+        '.filesystem.user_dirs': ('user_skills_folder',),
+        '.problems': ('SkillProblem', 'SkillRule', 'skill_rules'),
         '.project': ('ProjectSource', 'SkillsProject', 'UserTrust'),
+        '.project.known_facts': ('KnownFacts',),
         '.project.user_skills': (
             'create_user_skill',
             'disable_user_skill',
@@ -217,9 +300,9 @@ __getattr__ = import_lazily(
             'GitCloneOptions',
             'GitProgress',
             'GitSkillsRegistry',
+            'MCPSkillsRegistry',
             'MarketplaceSkillsRegistry',
             'ObjectStoreSkillsRegistry',
-            'MCPSkillsRegistry',
             'PackageSkillsRegistry',
             'SkillPackage',
             'SourceRegistry',
@@ -229,10 +312,40 @@ __getattr__ = import_lazily(
             'list_package_skills',
             'open_registry',
         ),
+        '.registries.base': ('SkillRegistry',),
+        '.registries.ledger': ('read_facts', 'record_scan', 'record_score'),
+        '.registries.signatures': ('SigstoreIdentity',),
+        '.toolset.events': (
+            'ResourceRead',
+            'ScriptFinished',
+            'ScriptOutput',
+            'SkillActivity',
+            'SkillEvent',
+            'SkillLoaded',
+            'send_to_ui',
+        ),
+        '.toolset.explain': ('explain_skills',),
+        '.toolset.explanation': ('ChoiceReason', 'ExplainedSkill', 'Explanation'),
         '.toolset.mcp_server': ('serve_skills',),
+        '.toolset.prompt': ('estimate_tokens',),
+        '.toolset.toolset': ('SkillsToolset',),
         '.toolset.workspace_tools': ('WorkspaceToolset',),
+        '.types': (
+            'FileSkillResource',
+            'Skill',
+            'SkillProvenance',
+            'SkillResource',
+            'SkillScript',
+            'SkillWrapper',
+            'normalize_skill_name',
+        ),
         '.types.decorators': ('resource', 'script', 'tool'),
+        '.types.ledger': ('EvalScore', 'ScanVerdict', 'SkillFacts'),
         '.types.needs': ('SkillNeed', 'SkillNeeds', 'skill_needs'),
         '.types.skill_class': ('SkillClass',),
     },
 )
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -135,6 +135,12 @@ _ROWS = (
               'Tell whoever runs the server.'),
     SkillRule('lock-mismatch', 'error', 'A skill, or the commit behind a ref, is not what the lock file says.',
               'Look at what has changed. To accept it, write the lock file again.'),
+    SkillRule('requirement-unmet', 'error',
+              'A skill lacks something that `require` asks for: to be locked, signed, scanned or evaluated.',
+              'Run the command that the message names, or ask for less.'),
+    SkillRule('signature-invalid', 'error',
+              'The signature of a skill is not by one of the `signers`, or not for all of its files as they are.',
+              'Do not use it before you know why. Whoever signs it has to sign it again.'),
     SkillRule('project-untrusted', 'error', 'Skills of a project are left out, because its checkout is not trusted.',
               'Read the skills, then name the project in `trust=`.'),
     # What an installed package must be.
@@ -164,6 +170,22 @@ _ROWS = (
               'Give the module a docstring that says what it does and when to use it.'),
     SkillRule('module-fails', 'error', 'The module of an entry point raises an exception whenever it is imported.',
               'Import the module by hand to see why, and fix it.'),
+    # What `scan` finds.
+    SkillRule('hidden-unicode', 'error', 'A file has characters that nobody sees, which can hide or reorder text.',
+              'Look at the file with its characters shown, and remove them.'),
+    SkillRule('comment-instructions', 'error',
+              'An HTML comment tells the model what to do, where people who read the page do not see it.',
+              'Remove the comment, or write it where it is seen.'),
+    SkillRule('pipe-to-shell', 'error', 'A download is run by a shell or an interpreter without a look at it.',
+              'Name a package with a version, or download a file, compare its hash and then run it.'),
+    SkillRule('secret-in-file', 'error', 'A file has a private key, or what looks like a token of a service.',
+              'Revoke it, for others have read it, and pass secrets in environment variables.'),
+    SkillRule('compiled-code', 'error', 'A file is compiled code, which nobody can review.',
+              'Remove it, and let it be built or installed where it is needed.'),
+    SkillRule('oversized-file', 'error', 'A file, or a skill, is too large to be searched.',
+              'Make it smaller, or have a script fetch it where it is needed.'),
+    SkillRule('scanner-finding', 'error', 'Another scanner found something.',
+              'Read what it says about its rule.'),
     # What the reader repaired.
     SkillRule('frontmatter-not-first', 'warning', 'Blank lines come before the frontmatter.',
               'Remove the blank lines at the top of the file.'),
@@ -215,6 +237,10 @@ _ROWS = (
     SkillRule('allowed-tools-ignored', 'warning',
               'A skill that is not trusted lists `allowed-tools`, which therefore approve nothing.',
               'If you trust the source, mark it as trusted; or delete the line.'),
+    # Cases for evaluations that are not tried.
+    SkillRule('evals-invalid', 'warning',
+              'A file with cases for evaluations, or a case in it, cannot be read; the others are used.',
+              'Write the cases as the page about evaluations shows.'),
     # Files of a skill that are not offered.
     SkillRule('file-link', 'warning', 'A file or folder in a skill is a link.', 'Put the file itself into the skill.'),
     SkillRule('file-special', 'warning', 'A file in a skill is not a regular file.',
@@ -239,6 +265,9 @@ _ROWS = (
     SkillRule('plugin-key-unknown', 'warning',
               'The manifest of an Agent Plugin has keys that the format does not have.',
               'Tell the publisher; the keys are ignored.'),
+    # What `scan` finds, of less weight.
+    SkillRule('undeclared-url', 'warning', 'A program names a host that the `SKILL.md` does not.',
+              'Say in the `SKILL.md` which hosts its programs connect to, and why.'),
     # What a skill needs and this machine lacks; reported on request.
     SkillRule('dependency-missing', 'warning', 'A skill needs a Python or npm package that is not installed here.',
               "Install the package where scripts run; for Python, `dependencies='uv'` of the executor does it."),
@@ -263,6 +292,11 @@ _ROWS = (
     # Speed and settings.
     SkillRule('index-failed', 'warning', 'The index on disk cannot be used; the files are read instead.',
               'Make the file named in the message writable, or remove it so that it is made again.'),
+    SkillRule('vectors-failed', 'warning', 'The vectors on disk cannot be used; descriptions are embedded again.',
+              'Make the file named in the message writable, or remove it so that it is made again.'),
+    SkillRule('embedding-failed', 'warning',
+              'The provider of embeddings failed or took too long; skills are found by their words meanwhile.',
+              'Fix what the message names; the provider is asked again a minute later.'),
     SkillRule('watch-failed', 'warning',
               'A directory cannot be watched for changes; its files are looked at before each run instead.',
               'Fix what the message names, or use `auto_reload=True`.'),
@@ -307,3 +341,12 @@ def problem(code: str, path: str, message: str, line: int | None = None) -> Skil
     """Build the problem for a broken rule; the table gives its severity and its fix."""
     rule = RULES[code]
     return SkillProblem(path=path, code=code, severity=rule.severity, message=message, line=line, fix=rule.fix)
+
+
+def about_problem(found: SkillProblem) -> dict[str, str]:
+    """The attributes of a problem, for log records."""
+    return {
+        'skill.problem.code': found.code,
+        'skill.problem.severity': found.severity,
+        'skill.problem.path': found.path,
+    }

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic_ai.messages import ToolCallPart
 
-from pydantic_ai_skills.parsing.characters import HIDDEN
+from pydantic_ai_skills.parsing.characters import hidden_characters
 from pydantic_ai_skills.types.skill import Skill
 
 MAX_TEXT_CHARS = 2_000
@@ -92,7 +92,7 @@ def _is_covered(text: str, parts: list[str]) -> bool:
 
 def _is_harmless(text: str, pattern: str) -> bool:
     """Whether a text is one plain command that goes no further than its pattern lets one expect."""
-    if len(text) > MAX_TEXT_CHARS or '..' in text or '%2e' in text.lower() or HIDDEN.search(text):
+    if len(text) > MAX_TEXT_CHARS or '..' in text or '%2e' in text.lower() or hidden_characters().search(text):
         return False
     if not _SHELL_SYNTAX.isdisjoint(text):
         return False

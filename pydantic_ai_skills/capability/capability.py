@@ -156,7 +156,7 @@ class SkillsCapability(AbstractCapability[DepsT]):
         options |= {'skills': [], 'directories': None, 'registries': None, 'trust': None}
         combined = cls(**options)
         combined.toolset.library.combine(part.toolset.library for part in parts)
-        combined.toolset.recorder.handlers.adopt([part.toolset.recorder.handlers for part in parts])
+        combined.toolset.actions.recorder.handlers.adopt([part.toolset.actions.recorder.handlers for part in parts])
         work_dirs = next((part for part in reversed(parts) if 'work_dir' in part.options), parts[0]).toolset
         for each in (combined, *parts):
             each.toolset.share_work_dirs(work_dirs)
@@ -311,7 +311,7 @@ class SkillsCapability(AbstractCapability[DepsT]):
             elif answer is None:
                 # Nothing can be read in the code of a Temporal workflow; `load()` read it before.
                 text = await deferred.read(ctx)
-                await self.toolset.recorder.tell_of_load(ctx, deferred.skill, len(text.encode()))
+                await self.toolset.actions.recorder.tell_of_load(ctx, deferred.skill, len(text.encode()))
         return await handler(args) if answer is None else answer
 
     async def _prepare(self, ctx: RunContext[DepsT], deferred: OnDemandSkill, *, again: bool) -> None:

@@ -23,6 +23,8 @@ from pydantic_ai_skills.exceptions import SkillValidationError
 from pydantic_ai_skills.execution.gate import ScriptDecision, ScriptPolicy
 from pydantic_ai_skills.registries.address import KINDS, SourceAddress, open_source, parse_source
 from pydantic_ai_skills.registries.fetch_options import FetchProtocol
+from pydantic_ai_skills.registries.requirements import Requirement
+from pydantic_ai_skills.registries.signatures import SigstoreIdentity
 from pydantic_ai_skills.toolset.options import PlainOptions
 
 from .on_demand import Disclosure
@@ -116,6 +118,12 @@ class SourceSettings(BaseModel):
 
     ssh_key_file: str | None = None
     """The private key for an `ssh` address."""
+
+    require: tuple[Requirement, ...] = ()
+    """What its skills have to have to be offered: `locked`, `signed`, `scanned`, `evaluated`."""
+
+    signers: tuple[str | SigstoreIdentity, ...] = ()
+    """Who may sign its skills: files with public keys or certificates, or mappings of `identity` and `issuer`."""
 
     @classmethod
     def setting_names(cls) -> list[str]:

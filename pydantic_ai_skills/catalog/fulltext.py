@@ -9,15 +9,15 @@ from __future__ import annotations
 import sqlite3
 import threading
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic_ai_skills.exceptions import SkillError
 from pydantic_ai_skills.parsing.skill_names import MAX_NAME_LENGTH
 from pydantic_ai_skills.types.skill import Skill
 
-from .vocabulary import Vocabulary, normalize, words_of
+from .vocabulary import FILLER_WORDS, Vocabulary, normalize, words_of
 
 MAX_QUERY_WORDS = 24
 """How many words of a query are used."""
@@ -60,15 +60,24 @@ SELECT group_concat(name, ' ') FROM (
 )
 """
 
-_FILLER_WORDS = frozenset(
-    words_of(
-        'a about an and any are as at be by can could do does for from get give have help how i in into is it its like '
-        'make me my need of on or our please should so some something that the their them there these this to us use '
-        'used using want was we what when where which who will with would you your skill skills',
-        most=100,
-    )
-)
-"""Words of a request that do not say what it is about."""
+_FIELDS = {'words': 'name', 'tags': 'tags', 'description': 'description', 'headings': 'headings'}
+"""The columns of the index, and what people call them."""
+
+
+class PromptWord(NamedTuple):
+    """A word of a request, and the skills it finds."""
+
+    word: str
+    """The word."""
+
+    means: tuple[str, ...]
+    """The words of skills that it finds: itself, other forms, or what it may be a misspelling of."""
+
+    skills: int
+    """How many skills have one of them. The fewer, the more the word counts."""
+
+    found_in: Mapping[str, tuple[str, ...]]
+    """In which parts some of the skills have it, by their names: `name`, `tags`, `description`, `headings`."""
 
 
 class FullTextRanker:
@@ -111,9 +120,25 @@ class FullTextRanker:
     def rank(self, query: str, limit: int) -> Sequence[str]:
         """The names of the skills that fit a query, best first, at most `limit`."""
         with self._lock:
-            words = self._words_of(query)
-            expression = self._expression([word for word in words if word not in _FILLER_WORDS] or words)
+            expression = self._expression(self._telling_words(query))
             return self._names(expression, limit) if expression else []
+
+    def explain(self, query: str, names: Collection[str]) -> list[PromptWord]:
+        """The words of a query that `rank` uses, each with what it finds in the skills of these names."""
+        with self._lock:
+            return [self._explain(word, names) for word in self._telling_words(query)]
+
+    def _explain(self, word: str, names: Collection[str]) -> PromptWord:
+        means = self._vocabulary.meant_by(word)
+        expression = _any_of(means)
+        every: set[str] = set()
+        found: dict[str, list[str]] = {}
+        for column, field in _FIELDS.items():
+            having = set(self._names(f'{column} : ({expression})', -1)) if means else set[str]()
+            every |= having
+            for name in having.intersection(names):
+                found.setdefault(name, []).append(field)
+        return PromptWord(word, tuple(means), len(every), {name: tuple(fields) for name, fields in found.items()})
 
     def close_to(self, name: str) -> Sequence[str]:
         """The names that share a word with a name that does not exist, the most similar first."""
@@ -125,6 +150,11 @@ class FullTextRanker:
 
     def _words_of(self, query: str) -> list[str]:
         return words_of(query, MAX_QUERY_WORDS, is_known=self._vocabulary.knows)
+
+    def _telling_words(self, query: str) -> list[str]:
+        """The words that say what a query is about; all of them if none does."""
+        words = self._words_of(query)
+        return [word for word in words if word not in FILLER_WORDS] or words
 
     def _names(self, expression: str, limit: int) -> list[str]:
         ((names,),) = self._database.execute(_RANK, (expression, limit))
@@ -147,10 +177,13 @@ class FullTextRanker:
         others: list[str] = []
         for count, group in counted:
             total += count
-            text = ' OR '.join(f'"{word}"' for word in group)
-            (others if choosing and total > MAX_RANKED else choosing).append(text)
+            (others if choosing and total > MAX_RANKED else choosing).append(_any_of(group))
         choice = ' OR '.join(choosing)
         return f'({choice}) OR (({choice}) AND ({" OR ".join(others)}))' if others else choice
+
+
+def _any_of(words: Iterable[str]) -> str:
+    return ' OR '.join(f'"{word}"' for word in words)
 
 
 def _similarity(matcher: SequenceMatcher[str], name: str) -> float:

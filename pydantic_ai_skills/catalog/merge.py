@@ -158,6 +158,17 @@ def merge(*parts: Contents) -> Catalog:
     )
 
 
+def losers(catalog: Catalog) -> Iterator[tuple[Skill[Any], Skill[Any]]]:
+    """The skills of sources that are not used, each with the one that has its name."""
+    for _, found in _by_priority(catalog.parts):
+        for skill in found.skills:
+            winner = catalog.skills.get(skill.name)
+            # One with a qualifier is offered under another name.
+            qualified = skill.source is not None and skill.source.qualifier is not None
+            if winner is not None and winner is not skill and not qualified:
+                yield skill, winner
+
+
 def _ignored(skills: Iterable[Skill[Any]]) -> Iterator[SkillProblem]:
     """The wishes of skills that are not trusted."""
     for skill in skills:

@@ -7,16 +7,19 @@ worker thread, not on the event loop.
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from pydantic_ai_skills.exceptions import SkillError
 from pydantic_ai_skills.filesystem.locks import ThreadLock
 from pydantic_ai_skills.parsing.skill_names import spellings
+from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.types.skill import Skill
 
 if TYPE_CHECKING:
-    from .fulltext import FullTextRanker
+    from .fulltext import FullTextRanker, PromptWord
 
 MAX_QUERY_CHARS = 2_000
 """The rest of a longer query is ignored."""
@@ -34,7 +37,7 @@ class SkillRanker(Protocol):
 
     Plain methods run in worker threads, so they may block; `async` methods run on the agent's event loop.
 
-    Write your own for another kind of search, such as with embeddings:
+    Write your own for another kind of search. For one with embeddings there is `EmbeddingRanker`.
 
     ```python
     from pydantic_ai_skills import Skill, SkillsToolset
@@ -72,6 +75,22 @@ class SkillRanker(Protocol):
 RankerT = TypeVar('RankerT', bound=SkillRanker)
 
 
+class Ranking(NamedTuple):
+    """How a search ranks skills."""
+
+    names: tuple[str, ...]
+    """The names, best first, as the search gives them."""
+
+    by_words: tuple[str, ...]
+    """The names by words alone, best first."""
+
+    words: tuple[PromptWord, ...]
+    """The words of the query that count, and where they are found."""
+
+    similarities: Mapping[str, float]
+    """How similar in meaning each skill is, if the ranker compares meanings."""
+
+
 class SkillSearch:
     """Searches the catalog of one toolset."""
 
@@ -84,12 +103,22 @@ class SkillSearch:
         # A copy makes the full-text index itself.
         return {**vars(self), '_full_text': None}
 
+    @property
+    def problems(self) -> list[SkillProblem]:
+        """The problems of a ranker that tells them, as an `EmbeddingRanker` does."""
+        return list(getattr(self._given.ranker, 'problems', ())) if self._given else []
+
+    def prepare(self, skills: Skills, wait_for: Wait | None = None) -> None:
+        """Build the index now, or tell the ranker what has changed, so that the next search need not."""
+        (self._given or self._full_text_index()).update(skills, wait_for)
+
     def find(
-        self, query: str, skills: Skills, visible: Skills, limit: int, wait_for: Wait = asyncio.run
+        self, query: str, skills: Skills, visible: Skills, limit: int, wait_for: Wait | None = None
     ) -> list[Skill[Any]]:
         """At most `limit` of the visible skills, best first; a skill whose name is the query comes before all others.
 
-        All `skills` of the catalog are indexed. `wait_for` runs the coroutines of an async ranker.
+        All `skills` of the catalog are indexed. `wait_for` runs the coroutines of an async ranker; without it, they run
+        on an event loop of their own.
 
         Raises:
             ValueError: The query is empty, or the limit is less than 1.
@@ -99,8 +128,8 @@ class SkillSearch:
         if not query or limit < 1:
             raise ValueError('A search needs at least one word, and a limit of at least 1.')
         try:
+            self.prepare(skills, wait_for)
             index = self._given or self._full_text_index()
-            index.update(skills, wait_for)
             exact = [name for name in spellings(query) if name in visible][:1]
             names = [*exact, *index.rank(query, visible, limit, wait_for)]
         except SkillError:
@@ -108,6 +137,17 @@ class SkillSearch:
         except Exception as error:  # a ranker may be the developer's own code
             raise SkillError(f'The search failed with {type(error).__name__}: {error}') from error
         return [visible[name] for name in dict.fromkeys(names)][:limit]
+
+    def explain(self, query: str, skills: Skills, visible: Skills, limit: int, wait_for: Wait | None = None) -> Ranking:
+        """How the visible skills are ranked for a query, and by which words. The errors are those of `find`."""
+        ranked = tuple(skill.name for skill in self.find(query, skills, visible, limit, wait_for))
+        query = query.strip()[:MAX_QUERY_CHARS]
+        index = self._full_text_index()
+        index.update(skills)
+        by_words = tuple(index.rank(query, visible, limit, None)[:limit])
+        compare: Any = getattr(self._given.ranker, 'similarities', None) if self._given else None
+        similarities: dict[str, float] = _settle(compare(query, visible), wait_for) if compare else {}
+        return Ranking(ranked, by_words, tuple(index.ranker.explain(query, visible)), similarities)
 
     def close_to(self, name: str, skills: Skills, visible: Skills) -> Sequence[str]:
         """Names of visible skills that are close to a name that does not exist, the closest first."""
@@ -140,7 +180,7 @@ class Index(Generic[RankerT]):
         # A copy of a ranker may know nothing: it is told of all skills again.
         return {**vars(self), '_known': {}}
 
-    def update(self, skills: Skills, wait_for: Wait = asyncio.run) -> None:
+    def update(self, skills: Skills, wait_for: Wait | None = None) -> None:
         """Tell the ranker which skills have changed since the last update."""
         with self._lock:
             known = self._known
@@ -153,7 +193,7 @@ class Index(Generic[RankerT]):
                     _settle(self.ranker.update(changed, removed), wait_for)
                 self._known = skills
 
-    def rank(self, query: str, visible: Skills, limit: int, wait_for: Wait) -> list[str]:
+    def rank(self, query: str, visible: Skills, limit: int, wait_for: Wait | None) -> list[str]:
         """Names of visible skills that fit a query. As hidden ones may fit better, the ranker may be asked for more."""
         asked = limit
         while True:
@@ -164,6 +204,30 @@ class Index(Generic[RankerT]):
             asked *= 10
 
 
+class _OwnLoop:
+    """An event loop in a thread of its own, for searches outside of one.
+
+    It stays, because the clients of providers keep connections that belong to the loop they were opened on.
+    """
+
+    def __init__(self) -> None:
+        self._lock = ThreadLock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._process = 0
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine there, and wait for its result."""
+        with self._lock:
+            if self._loop is None or self._process != os.getpid():  # a fork has no threads of its parent
+                self._loop, self._process = asyncio.new_event_loop(), os.getpid()
+                threading.Thread(target=self._loop.run_forever, daemon=True, name='skills-search').start()
+            waiting = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        return waiting.result()
+
+
+_own_loop = _OwnLoop()
+
+
 def wait_here(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on the event loop from which this worker thread was started."""
     import anyio.from_thread  # only needed for async rankers
@@ -171,9 +235,10 @@ def wait_here(coroutine: Coroutine[Any, Any, T]) -> T:
     return anyio.from_thread.run(_wait, coroutine)
 
 
-def _settle(given: Awaitable[T] | T, wait_for: Wait) -> T:
+def _settle(given: Awaitable[T] | T, wait_for: Wait | None) -> T:
     """The value itself, or the result of awaiting it."""
-    return wait_for(_wait(cast(Awaitable[T], given))) if isinstance(given, Awaitable) else cast(T, given)
+    wait = wait_for or _own_loop.run
+    return wait(_wait(cast(Awaitable[T], given))) if isinstance(given, Awaitable) else cast(T, given)
 
 
 async def _wait(given: Awaitable[T]) -> T:

@@ -69,6 +69,17 @@ def _small(word: str) -> str:
     return word.lower().replace('\u03c2', '\u03c3')
 
 
+FILLER_WORDS = frozenset(
+    words_of(
+        'a about an and any are as at be by can could do does for from get give have help how i in into is it its like '
+        'make me my need of on or our please should so some something that the their them there these this to us use '
+        'used using want was we what when where which who will with would you your skill skills',
+        most=100,
+    )
+)
+"""Words of a request that do not say what it is about."""
+
+
 def stem(word: str) -> str:
     """The part that the forms of an English word share, so that `merging` finds `merge`."""
     if not word.isascii():

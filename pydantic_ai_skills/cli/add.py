@@ -110,7 +110,7 @@ def _chosen_skills(
     if out.as_json or not sys.stdin.isatty():
         return ()
     with out.progress('Fetching') as working:
-        skills = project.registry(source, locked=False, progress=working.on_fetch).find().skills
+        skills = project.registry(source, locked=False, require=False, progress=working.on_fetch).find().skills
     return choose(out, skills) if len(skills) > 1 else ()
 
 

@@ -11,6 +11,8 @@ from typer import Option
 from .add import add
 from .chat import chat
 from .doctor import doctor
+from .eval import evaluate_skills
+from .explain import explain
 from .import_lock import import_lock
 from .list import list_skills
 from .lock import lock
@@ -19,6 +21,7 @@ from .outdated import outdated
 from .prompt import prompt
 from .remove import remove
 from .run import run
+from .scan import scan
 from .search import search
 from .serve import serve
 from .show import show
@@ -55,7 +58,9 @@ COMMANDS = {
     'show': show,
     'search': search,
     'validate': validate,
+    'scan': scan,
     'prompt': prompt,
+    'explain': explain,
     'run': run,
     'new': new,
     'add': add,
@@ -67,6 +72,7 @@ COMMANDS = {
     'serve': serve,
     'trust': trust,
     'chat': chat,
+    'eval': evaluate_skills,
     'doctor': doctor,
 }
 

@@ -44,7 +44,12 @@ def chat(
     It shows each call and its result. Without --model nothing is sent anywhere: a simple offline stand-in answers.
     Fetched scripts run in the sandbox.
     """
-    agent = Agent(_model(model), toolsets=[chosen.open()], output_type=[str, DeferredToolRequests], retries=2)
+    agent = Agent(
+        named_model(model) if model else offline_model(),
+        toolsets=[chosen.open()],
+        output_type=[str, DeferredToolRequests],
+        retries=2,
+    )
     # One event loop for the whole conversation: a model's connections belong to it. Input is read outside of it, where
     # an interrupt ends the waiting.
     with asyncio.Runner() as runner:
@@ -56,9 +61,10 @@ def chat(
         return conversation.go_on()
 
 
-def _model(name: str | None) -> Model:
+def named_model(name: str) -> Model:
+    """The model of a name."""
     try:
-        return infer_model(name) if name else offline_model()
+        return infer_model(name)
     except (UserError, ImportError, ValueError) as error:
         raise Failure(str(error)) from None
 

@@ -15,6 +15,7 @@ from .command import command
 from .formats import problems_data, skill_data
 from .output import Output, counted, place
 from .skills import ChosenSkills, find_project, hint_for
+from .trust_facts import trust_data
 
 
 @command
@@ -30,7 +31,8 @@ def list_skills(
     chosen = replace(chosen, directory=[*(paths or ()), *(chosen.directory or ())])
     with out.progress('Looking for skills'):
         toolset = chosen.look(out)
-        skills = [skill_data(skill) for skill in toolset.skills.values()]
+        known = find_project().known_facts()
+        skills = [{**skill_data(skill), 'trust': trust_data(known, skill)} for skill in toolset.skills.values()]
         more = [] if chosen.packages else list(PackageSkillsRegistry().available)
     if out.as_json:
         packages = [asdict(package) for package in more]
@@ -46,14 +48,25 @@ def list_skills(
 
 
 def _show_table(out: Output, skills: list[dict[str, Any]]) -> None:
-    rows = (
-        (skill['name'], skill['description'], skill['from'], f'{skill["size"]:,}', f'{skill["tokens"]:,}', problems)
+    columns = ['name', 'description', 'source', '>bytes', '>tokens', '>problems']
+    rows = [
+        [skill['name'], skill['description'], skill['from'], f'{skill["size"]:,}', f'{skill["tokens"]:,}', problems]
         for skill in skills
         for problems in [str(len(skill['problems']) or '')]
-    )
-    out.table(('name', 'description', 'source', '>bytes', '>tokens', '>problems'), rows, wide='description')
+    ]
+    has = [_has(skill['trust']) for skill in skills]
+    if any(has):
+        columns.append('has been')
+        rows = [[*row, words] for row, words in zip(rows, has, strict=True)]
+    out.table(columns, rows, wide='description')
     total = sum(skill['tokens'] for skill in skills)
     out.line((f'{counted(len(skills), "skill")} with instructions of about {total:,} tokens.', 'dim'))
+
+
+def _has(trust: dict[str, Any]) -> str:
+    """What a skill has been, with the content that it has now."""
+    known = {**trust, 'signed': trust['signed_by']}
+    return ', '.join(word for word in ('locked', 'signed', 'scanned', 'evaluated') if known[word])
 
 
 def _show_more(out: Output, packages: list[SkillPackage]) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Iterator, Sequence
-from html import unescape
+from collections.abc import Sequence
 from typing import Any
 
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from pydantic_ai_skills.evals.stand_in import best_skill, files_of, instructions_of, say
 
 from .run import result_text
 
@@ -18,13 +18,6 @@ HELP = (
     'understands: list · load NAME · read FILE · run SCRIPT ARGUMENTS'
 )
 
-_ENTRY = re.compile(r'<skill name="([^"<]*+)"[^<>]*+>(?:([^<]*+)</skill>)?')
-_FILES = re.compile(r'<(resource|script)s>\n(.*?)</\1s>', re.DOTALL)
-_ITEM = re.compile(r'<(?:resource|script) name="([^"<]*+)">[^<]*+</(?:resource|script)>\n')
-_WORD = re.compile(r'\w{3,}')
-_COMMON = frozenset(
-    ('and', 'are', 'can', 'for', 'from', 'how', 'its', 'not', 'the', 'this', 'what', 'when', 'with', 'you')
-)
 PARAGRAPH_CHARS = 300
 """How many characters of a skill's instructions it repeats."""
 
@@ -38,7 +31,7 @@ def _respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     request = messages[-1]
     returned = [part for part in request.parts if isinstance(part, ToolReturnPart)]
     if returned:
-        return _say(_comment(returned[-1]))
+        return say(_comment(returned[-1]))
     prompt = next((str(part.content) for part in reversed(request.parts) if isinstance(part, UserPromptPart)), '')
     return _act(prompt.strip(), messages, info)
 
@@ -52,11 +45,11 @@ def _act(prompt: str, messages: Sequence[ModelMessage], info: AgentInfo) -> Mode
         case 'list', False:
             return _call(tools, 'list_skills')
         case 'help', False:
-            return _say(HELP)
+            return say(HELP)
         case 'load', True:
             return _call(tools, 'load_skill', skill_name=rest.strip())
         case 'read' | 'run', True if not skill:
-            return _say('Load a skill first: load NAME.')
+            return say('Load a skill first: load NAME.')
         case 'read', True:
             return _call(tools, 'read_skill_resource', skill_name=skill, resource_name=rest.strip())
         case 'run', True:
@@ -67,21 +60,8 @@ def _act(prompt: str, messages: Sequence[ModelMessage], info: AgentInfo) -> Mode
 
 
 def _load_best(prompt: str, tools: set[str], instructions: str) -> ModelResponse:
-    """Load the skill whose name and description have most words in common with the prompt."""
-    words = _words(prompt)
-    scores: dict[str, int] = {}
-    for name, description in _ENTRY.findall(instructions):
-        common = words & _words(unescape(f'{name} {description}'))
-        scores[unescape(name)] = len(common) + 2 * (name in prompt.lower())
-    best = max(scores, key=lambda name: scores[name], default='')
-    if not scores.get(best):
-        return _say(f'No skill matches that. {HELP}')
-    return _call(tools, 'load_skill', skill_name=best)
-
-
-def _words(text: str) -> set[str]:
-    """The words of a text, without their endings."""
-    return {re.sub(r'(ing|ed|es|s|e)$', '', word) for word in _WORD.findall(text.lower())} - _COMMON
+    name = best_skill(prompt, instructions)
+    return say(f'No skill matches that. {HELP}') if name is None else _call(tools, 'load_skill', skill_name=name)
 
 
 def _loaded(messages: Sequence[ModelMessage]) -> str | None:
@@ -105,7 +85,7 @@ def _split(text: str) -> list[str]:
 
 def _call(tools: set[str], name: str, **args: Any) -> ModelResponse:
     if name not in tools:
-        return _say(f'There is no tool {name!r} here: no skill has a use for it.')
+        return say(f'There is no tool {name!r} here: no skill has a use for it.')
     return ModelResponse(parts=[ToolCallPart(name, args)])
 
 
@@ -116,20 +96,6 @@ def _comment(part: ToolReturnPart) -> str:
         return f'That did not work: {text}'
     if part.tool_name != 'load_skill':
         return {'run_skill_script': f'The script printed: {text}'}.get(part.tool_name, 'That is what it says.')
-    instructions = text.rpartition('<skill_instructions>')[2].partition('</skill_instructions>')[0].strip()
-    hints = [f'{"run" if kind == "script" else "read"} {unescape(name)}' for kind, name in _files(text)]
+    hints = [f'{"run" if kind == "script" else "read"} {name}' for kind, name in files_of(text)]
     more = f' Say: {" · ".join(hints[:6])}' if hints else ''
-    return f'Its instructions begin: {instructions[:PARAGRAPH_CHARS]}\n{more.strip()}'.strip()
-
-
-def _files(text: str) -> Iterator[tuple[str, str]]:
-    """The files that a loaded skill lists: those with details, and those in one line for each folder."""
-    for kind, listed in _FILES.findall(text):
-        yield from ((kind, name) for name in _ITEM.findall(listed))
-        for line in _ITEM.sub('', listed).splitlines():
-            folder, found, names = line.rpartition('/: ')
-            yield from ((kind, f'{folder}/{name}' if found else name) for name in names.split(', '))
-
-
-def _say(text: str) -> ModelResponse:
-    return ModelResponse(parts=[TextPart(text)])
+    return f'Its instructions begin: {instructions_of(text)[:PARAGRAPH_CHARS]}\n{more.strip()}'.strip()

@@ -136,6 +136,12 @@ class Output:
         """Write a text of several lines unchanged."""
         self.console.print(Text(safe(text), style=style), soft_wrap=True)
 
+    def paragraph(self, *texts: str) -> None:
+        """Write texts on lines of their own, indented, and wrapped at the words where there is a terminal."""
+        for text in filter(None, texts):
+            for line in Text(one_line(text)).wrap(self.console, max(self.console.width - 2, MIN_WIDTH)):
+                self.line(f'  {line.plain.rstrip()}')
+
     def fields(self, values: Mapping[str, str | None]) -> None:
         """Write names and values, one below the other, without the empty ones."""
         given = {name: value for name, value in values.items() if value}

@@ -13,7 +13,8 @@ from .command import command
 from .formats import skill_data
 from .needs import needs_data, needs_summary
 from .output import Output
-from .skills import ChosenSkills, SkillArgument, find_skill
+from .skills import ChosenSkills, SkillArgument, find_project, find_skill
+from .trust_facts import trust_data, trust_lines
 
 
 @command
@@ -24,23 +25,24 @@ def show(
     raw: Annotated[bool, Option('--raw', help='Print nothing but the instructions, unchanged.')] = False,
 ) -> None:
     """Show a skill, its source and its files."""
-    toolset = chosen.look(out)
+    toolset = chosen.look(out, require=False)
     skill = find_skill(toolset, name)
     content = skill.content
     if raw:
         out.block(content)
         return
-    needs = skill_needs(skill)
+    needs, known = skill_needs(skill), find_project().known_facts()
     details: dict[str, Any] = {
         **skill_data(skill),
         **_details(skill),
+        'trust': trust_data(known, skill),
         'needs': needs_data(needs),
         'instructions': content,
     }
     if out.as_json:
         out.data(details)
         return
-    _show_header(out, skill, details, needs_summary(needs))
+    _show_header(out, skill, details, needs_summary(needs), trust_lines(known, skill))
     _show_files(out, details)
     if details['problems']:
         out.heading('Problems')
@@ -50,7 +52,7 @@ def show(
     out.markdown(content)
 
 
-def _show_header(out: Output, skill: Skill[Any], details: dict[str, Any], needs: str) -> None:
+def _show_header(out: Output, skill: Skill[Any], details: dict[str, Any], needs: str, trust: dict[str, str]) -> None:
     out.line((skill.name, 'bold'))
     out.line(' '.join(skill.description.split()))
     out.line()
@@ -58,6 +60,7 @@ def _show_header(out: Output, skill: Skill[Any], details: dict[str, Any], needs:
     if (source := skill.source) is not None:
         trusted = 'yes' if source.trusted else 'no: its scripts run in a sandbox only, its functions not at all'
         fields |= {'folder': skill.path, 'commit': source.commit, 'content': source.content_hash, 'trusted': trusted}
+    fields |= trust
     metadata = ', '.join(f'{key}={value}' for key, value in skill.metadata.items())
     size = f'{details["size"]:,} bytes, instructions of about {details["tokens"]:,} tokens'
     fields |= {'license': skill.license, 'compatibility': skill.compatibility, 'needs': needs, 'metadata': metadata}

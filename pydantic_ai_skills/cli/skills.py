@@ -61,14 +61,15 @@ class ChosenSkills:
         directories = 'standard' if self.standard else named or None
         return project.toolset(directories=directories, registries=registries, offline=True, **options)
 
-    def look(self, out: Output | None = None) -> SkillsToolset[Any]:
+    def look(self, out: Output | None = None, *, require: bool = True) -> SkillsToolset[Any]:
         """Like `open`, for commands that only show something: nothing is run, imported or fetched.
 
-        If the project is not trusted, `out` is told.
+        If the project is not trusted, `out` is told. Without `require`, skills that lack what the project requires are
+        there too.
         """
         if out is not None and not self.directory:
             note_trust(out, find_project())
-        return self.open(read_only=True, script_executor=LocalSkillScriptExecutor())
+        return self.open(read_only=True, require=require, script_executor=LocalSkillScriptExecutor())
 
 
 def find_project(start: str | Path = '.') -> SkillsProject:
@@ -90,6 +91,15 @@ def hint_to_trust(project: SkillsProject) -> str:
 def trust_command(project: SkillsProject) -> str:
     """The command that trusts the checkout of a project."""
     return f'pydantic-ai-skills trust {shlex.quote(str(project.checkout))}'
+
+
+def locked_skills(project: SkillsProject) -> SkillsToolset[Any]:
+    """What the lock file of a project pins, as far as it was fetched."""
+    if not project.sources:
+        raise Failure('This project has no sources, so its lock file pins nothing to compare with.')
+    executor = _sandbox(project)
+    registries = [project.registry(source, offline=True, script_executor=executor) for source in project.sources]
+    return SkillsToolset(registries=registries)
 
 
 def _sandbox(project: SkillsProject) -> SkillScriptExecutor | None:

@@ -53,7 +53,7 @@ def _with_skill(project: SkillsProject, name: str) -> list[ProjectSource]:
 def local_skills(project: SkillsProject, source: ProjectSource) -> FoundSkills:
     """The skills of a source that are on this machine."""
     project.is_locked(source)  # fails if the lock file cannot be read
-    return source.named(project.registry(source, offline=True)).find()
+    return source.named(project.registry(source, offline=True, require=False)).find()
 
 
 def names_of(found: FoundSkills) -> list[str]:

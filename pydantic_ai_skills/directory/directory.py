@@ -14,19 +14,18 @@ from pydantic_ai_skills.filesystem.locks import ThreadLock
 from pydantic_ai_skills.filesystem.user_dirs import expand_home
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.types.found_skills import FoundSkills
-from pydantic_ai_skills.types.provenance import SkillProvenance
 from pydantic_ai_skills.types.skill import Skill
 
-from .folder_skill import ScannedFolder, labelled
-from .patterns import file_patterns
-from .scan import collect, scan_directory
 from .settings import SKILL_FILE, ScanLimits, ScanSettings
-from .standard import StandardFolder, Trust, standard_folders
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution.base import SkillScriptExecutor
+    from pydantic_ai_skills.types.provenance import SkillProvenance
 
     from .disk_index import DiskIndex
+    from .folder_skill import ScannedFolder
+    from .patterns import FilePatterns
+    from .standard import StandardFolder, Trust
 
 
 class DirectoryOptions(TypedDict, total=False):
@@ -108,7 +107,11 @@ class SkillsDirectory:
         self.follow_links = follow_links
         self.disk_index = disk_index
         self.label = label
-        self.offers = file_patterns(include, exclude)
+        self.offers: FilePatterns | None = None
+        if include is not None or exclude is not None:
+            from .patterns import file_patterns  # few directories have any
+
+            self.offers = file_patterns(include, exclude)
         self._index: DiskIndex | None = None
         self.absolute_path = os.path.normpath(self.path if self.path.is_absolute() else Path(os.getcwd(), self.path))
         """The path, from the folder the program was in when this object was made."""
@@ -150,6 +153,8 @@ class SkillsDirectory:
                 folder of the project, which is the root of its git repository if it is in one. None by default.
             **options: The options of `SkillsDirectory`, which explains each of them.
         """
+        from .standard import standard_folders  # other directories are named
+
         directories: list[SkillsDirectory] = []
         for folder in standard_folders(project, user, trust):
             directory = cls(folder.path, **options)
@@ -234,16 +239,21 @@ class SkillsDirectory:
     def _provenance(self) -> SkillProvenance | None:
         if self.trusted and self.label is None:
             return None
+        from pydantic_ai_skills.types.provenance import SkillProvenance  # few directories have a label or no trust
+
         return SkillProvenance(kind='directory', url=str(self.path), trusted=self.trusted, label=self.label)
 
     def _named(self, found: FoundSkills) -> FoundSkills:
         """What was found, with the label of the directory in the problems."""
+        from .folder_skill import labelled  # not needed before the first look
+
         return found._replace(problems=tuple(labelled(found.problems, self.label)), source=self.label or str(self.path))
 
     def _first_look(self) -> FoundSkills:
         if self.disk_index is False:
             return self._look()
         from .disk_index import DiskIndex  # imports SQLite, which most directories do without
+        from .scan import collect
 
         file = None if self.disk_index is True else self.disk_index
         self._index = DiskIndex(file, self._settings(), self._root)
@@ -252,6 +262,8 @@ class SkillsDirectory:
 
     def _look(self, current: Collection[str] = ()) -> FoundSkills:
         """Scan what has changed; `current` are the paths of folders that have not."""
+        from .scan import scan_directory  # not needed before the first look
+
         scan = scan_directory(self._settings(), self._root, before=self._scanned, current=current)
         self.is_in_doubt = bool(scan.in_doubt)
         self._scanned = scan.folders

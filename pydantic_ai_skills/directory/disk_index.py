@@ -24,8 +24,8 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from pydantic_ai_skills.exceptions import SkillValidationError
-from pydantic_ai_skills.filesystem.ownership import make_folder, strangers_in
 from pydantic_ai_skills.filesystem.safe_open import FileStamp, stamp
+from pydantic_ai_skills.filesystem.user_database import read_user_database, write_user_database
 from pydantic_ai_skills.filesystem.user_dirs import default_cache_dir, expand_home
 from pydantic_ai_skills.parsing.header import SkillHeader, restore_header
 from pydantic_ai_skills.problems import SkillProblem, problem
@@ -35,9 +35,6 @@ from .settings import SKILL_FILE, ScanSettings
 
 FORMAT = 5
 """Part of the file's name. Increase it when the parser reads a file differently, or when more than headers is kept."""
-
-WAIT_S = 2.0
-"""How long to wait for another process that is writing."""
 
 KEPT_S = 90 * 24 * 3600
 """How long a directory is kept after its last use."""
@@ -119,7 +116,7 @@ class DiskIndex:
         changed = [path for path, folder in folders.items() if saved.get(path) is not folder]
         changed += saved.keys() - folders.keys()
         try:
-            with closing(self._open()) as database:
+            with closing(write_user_database(self.file, 'disk_index')) as database:
                 database.executescript(_SCHEMA)
                 self._write(database, folders, changed if saved else None)
         except (sqlite3.Error, OSError, ValueError) as error:
@@ -129,20 +126,11 @@ class DiskIndex:
             self._saved = dict(folders)
 
     def _rows(self) -> list[tuple[int, int, bytes, bytes, int]]:
-        if self.file is None or not os.path.exists(self.file) or not os.path.getsize(self.file):
+        database = read_user_database(self.file)
+        if database is None:
             return []
-        _check_owner(self.file)
-        with closing(sqlite3.connect(self.file, timeout=WAIT_S)) as database:
+        with closing(database):
             return database.execute(_LOAD, (self._key,)).fetchall()
-
-    def _open(self) -> sqlite3.Connection:
-        if self.file is None:
-            raise FileNotFoundError('this user has no home directory: say where the index is, as disk_index=')
-        # Created before SQLite opens it, so that only the user can read which skills there are.
-        _check_owner(self.file)
-        make_folder(self.file.parent)
-        os.close(os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600))
-        return sqlite3.connect(self.file, timeout=WAIT_S, isolation_level=None)
 
     def _write(
         self, database: sqlite3.Connection, folders: Mapping[str, ScannedFolder], changed: list[str] | None
@@ -278,13 +266,6 @@ def _other(path: str, folder: ScannedFolder) -> dict[str, Any]:
     if skill is not None:
         kept['skill'] = {'root': skill.root, 'headings': skill.headings, 'header': skill.header}
     return kept
-
-
-def _check_owner(file: Path) -> None:
-    """Refuse an index that others can write: it says what skills are called and what they are for."""
-    strangers = strangers_in(file)
-    if strangers is not None:
-        raise PermissionError(strangers)
 
 
 def _checksum(kept: bytes, stamps: bytes) -> int:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 from pydantic_ai_skills.filesystem.content import SNIFFED_BYTES, media_type
 from pydantic_ai_skills.filesystem.safe_open import FileStamp, OpenFolder, SkillFolder, is_skipped_folder, reason, stamp
 from pydantic_ai_skills.parsing import decode_body, parse_head
-from pydantic_ai_skills.parsing.characters import HIDDEN
+from pydantic_ai_skills.parsing.characters import hidden_characters
 from pydantic_ai_skills.parsing.header import SkillHeader
 from pydantic_ai_skills.problems import SkillProblem, problem
 from pydantic_ai_skills.types.script import local_executor
@@ -32,6 +32,9 @@ KEY_FILE_SUFFIXES = ('.jks', '.kdbx', '.key', '.keystore', '.p12', '.pem', '.pfx
 
 PLACEHOLDER = re.compile(r'\$\{(?:CLAUDE_)?SKILL_DIR\}|\{baseDir\}')
 """Placeholders for the skill's folder in its instructions."""
+
+EVALS = 'evals/'
+"""The folder with the cases that a skill is tried with. A model that could read them would know the answers."""
 
 NEVER: FileStamp = (0, 0, 0, 0)
 """A stamp no file has: whatever carries it is read again at the next look."""
@@ -174,6 +177,7 @@ class SkillReader:
         """List the files of the skill in a folder that its directory offers."""
         settings = self.settings
         listing = Listing(SkillFolder(self.root, path), settings.limits)
+        listing.files = [file for file in listing.files if not file.name.startswith(EVALS)]
         if settings.offers is not None:
             listing.files = [file for file in listing.files if settings.offers.fit(file.name)]
         listing.problems = labelled(listing.problems, settings.label)
@@ -373,7 +377,7 @@ def settled(status: os.stat_result, started: int, coarse_tick_ns: int = ScanLimi
 
 def can_be_shown(name: str) -> bool:
     """Whether a model sees the name as it is, and so can ask for it."""
-    return name.isprintable() and name == ' '.join(name.split()) and not HIDDEN.search(name)
+    return name.isprintable() and name == ' '.join(name.split()) and not hidden_characters().search(name)
 
 
 def _may_be_script(name: str) -> bool:

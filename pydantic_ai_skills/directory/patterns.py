@@ -28,15 +28,13 @@ class FilePatterns(NamedTuple):
         return not self.include or any(_fits(pattern, steps) for pattern in self.include)
 
 
-def file_patterns(include: str | Iterable[str] | None, exclude: str | Iterable[str] | None) -> FilePatterns | None:
-    """Read patterns; `None` if there are none.
+def file_patterns(include: str | Iterable[str] | None, exclude: str | Iterable[str] | None) -> FilePatterns:
+    """Read patterns.
 
     Raises:
         TypeError: They are not text.
         ValueError: A pattern is empty.
     """
-    if include is None and exclude is None:
-        return None
     return FilePatterns(_read('include', include), _read('exclude', exclude))
 
 

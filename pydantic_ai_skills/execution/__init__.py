@@ -6,22 +6,16 @@ from typing import TYPE_CHECKING
 
 from pydantic_ai_skills._lazy import import_lazily
 
-from .base import (
-    CallableSkillScriptExecutor,
-    ScriptResult,
-    SkillScriptExecutor,
-    SkillScriptStoppedError,
-    SkillScriptTimeoutError,
-)
-from .gate import ScriptCall, ScriptDecision, ScriptPolicy, describe_call
-from .work_files import ScriptFile
-
 if TYPE_CHECKING:
+    from .base import CallableSkillScriptExecutor, SkillScriptExecutor
     from .bubblewrap.executor import BubblewrapSkillScriptExecutor
+    from .gate import ScriptCall, ScriptDecision, ScriptPolicy, describe_call
     from .limits import ScriptLimits
     from .local import LocalSkillScriptExecutor
     from .packages import UvEnvironments
     from .path_policy import PathPolicy
+    from .result import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
+    from .work_files import ScriptFile
     from .workspace import WorkspaceSkillScriptExecutor
 
 __all__ = (
@@ -46,11 +40,15 @@ __all__ = (
 __getattr__ = import_lazily(
     __name__,
     {
+        '.base': ('CallableSkillScriptExecutor', 'SkillScriptExecutor'),
         '.bubblewrap': ('BubblewrapSkillScriptExecutor',),
+        '.gate': ('ScriptCall', 'ScriptDecision', 'ScriptPolicy', 'describe_call'),
         '.limits': ('ScriptLimits',),
         '.local': ('LocalSkillScriptExecutor',),
         '.packages': ('UvEnvironments',),
         '.path_policy': ('PathPolicy',),
+        '.result': ('ScriptResult', 'SkillScriptStoppedError', 'SkillScriptTimeoutError'),
+        '.work_files': ('ScriptFile',),
         '.workspace': ('WorkspaceSkillScriptExecutor',),
     },
 )

@@ -7,11 +7,13 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable
 from itertools import count
+from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
-from .base import ScriptResult, SkillScriptStoppedError, describe_exit
-from .streaming import OnOutput, StreamName
+if TYPE_CHECKING:
+    from .result import ScriptResult
+    from .streaming import OnOutput, StreamName
 
 MAX_KEPT_CHARS = 60_000
 """How much output of a background command is kept until it is read: the end of it."""
@@ -22,7 +24,7 @@ MAX_AT_ONCE = 8
 STOP_GRACE = 2.0
 """Seconds to wait for a stopped command to end."""
 
-RunCommand = Callable[[Callable[[], bool], OnOutput], ScriptResult]
+RunCommand: TypeAlias = 'Callable[[Callable[[], bool], OnOutput], ScriptResult]'
 """Runs a command to its end: takes a function that tells whether to stop it, and one for its output."""
 
 
@@ -61,6 +63,8 @@ class BackgroundCommand:
         self._thread.join(STOP_GRACE)
 
     def _work(self) -> None:
+        from .result import SkillScriptStoppedError, describe_exit  # not needed where nothing is run
+
         try:
             result = self._run(self._stop.is_set, self._on_output)
             if not self._stop.is_set():

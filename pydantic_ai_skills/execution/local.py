@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
 from .arguments import build_arguments, script_arguments
-from .base import ScriptResult
 from .cgroup import ControlGroup, control_groups, groups_in
 from .disk_use import WorkRoom, room_in, take_back
 from .environment import EnvValues, ScriptEnvironment, SkillEnv, inherited_variables, with_folder_first, with_skill
@@ -35,6 +34,7 @@ from .limits import ScriptLimits
 from .packages import UvEnvironments, as_environments, with_packages
 from .private_dirs import close_to_others
 from .process import Process, in_thread
+from .result import ScriptResult
 from .streaming import OnOutput
 from .watchdog import (
     Watchdog,

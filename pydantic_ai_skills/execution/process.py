@@ -25,9 +25,9 @@ from anyio import to_thread
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
-from .base import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
 from .cgroup import SHELL
 from .launch import Command
+from .result import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
 from .streaming import OutputStream, StreamName
 
 TICK = 0.01

@@ -33,10 +33,10 @@ from pydantic_ai.workspaces import (
 from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError
 from pydantic_ai_skills.filesystem.safe_open import OpenFolder
 
-from .base import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError, with_timeout
+from .base import with_timeout
+from .result import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
 from .streaming import OnOutput
-from .work_dir import WorkDir
-from .work_files import MAX_READ_BYTES
+from .work_dir import MAX_READ_BYTES, WorkDir
 
 T = TypeVar('T')
 

@@ -8,11 +8,10 @@ import weakref
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from anyio import to_thread
 from pydantic_ai.exceptions import UserError
@@ -23,7 +22,6 @@ from pydantic_ai_skills.filesystem.safe_open import OpenFolder, reason
 
 from .background import BackgroundCommands
 from .private_dirs import keep_private_folder, make_private_folder, remove_empty_roots, remove_private_folder
-from .work_files import stamps_of
 
 if TYPE_CHECKING:
     from pydantic_ai.workspaces import Workspace
@@ -39,9 +37,11 @@ ChosenDir: TypeAlias = Folder | Callable[[RunContext[Any]], Folder | Awaitable[F
 MAX_CONVERSATIONS = 64
 """How many conversations keep a private folder, by default."""
 
+MAX_READ_BYTES = 10 * 1024 * 1024
+"""How long a file in a work folder may be that is read, by default."""
 
-@dataclass(frozen=True, kw_only=True)
-class WorkDir:
+
+class WorkDir(NamedTuple):
     """The folder in which the scripts of a run start, read and write: on this machine, or in the run's workspace."""
 
     path: Path | None = None
@@ -73,15 +73,14 @@ class WorkDir:
         return name.removeprefix(f'{self.path}/')
 
 
-@dataclass(kw_only=True)
 class _Kept:
     """The private folder of a conversation."""
 
-    path: Path
-    identity: tuple[int, int]
-
-    users: int = 0
-    """How many scripts run in it."""
+    def __init__(self, path: Path, identity: tuple[int, int]) -> None:
+        self.path = path
+        self.identity = identity
+        self.users = 0
+        """How many scripts run in it."""
 
 
 class WorkDirs:
@@ -196,7 +195,7 @@ class WorkDirs:
             if kept is None or _identity(kept.path) != kept.identity:
                 gone = [kept.path] if kept else []  # a script has removed it, or put something in its place
                 path = make_private_folder()
-                kept = self._kept[key] = _Kept(path=path, identity=cast(Any, _identity(path)))
+                kept = self._kept[key] = _Kept(path, cast(Any, _identity(path)))
                 unused = [key for key, old in self._kept.items() if not old.users and old is not kept]
                 gone += [self._kept.pop(key).path for key in unused[: max(0, len(self._kept) - self._most)]]
             else:
@@ -250,6 +249,8 @@ def work_dir_for(script: SkillScript, skill_dir: Path) -> Generator[WorkDir]:
     except BaseException:
         remove_private_folder(folder)
         raise
+    from .work_files import stamps_of  # not needed where every script has a conversation
+
     if not is_empty(folder) and stamps_of(folder):
         keep_private_folder(folder)
     else:

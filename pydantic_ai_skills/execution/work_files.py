@@ -17,6 +17,8 @@ from uuid import uuid4
 from pydantic_ai_skills.exceptions import SkillResourceLoadError
 from pydantic_ai_skills.filesystem.safe_open import FileStamp, OpenFolder, reason, split_path, stamp
 
+from .work_dir import MAX_READ_BYTES
+
 MAX_LISTED_FILES = 200
 """How many files of a run are listed."""
 
@@ -25,9 +27,6 @@ MAX_LISTED_DEPTH = 32
 
 MAX_WATCHED_FILES = 20_000
 """Of how many files in a folder it is noticed that a script added or changed them."""
-
-MAX_READ_BYTES = 10 * 1024 * 1024
-"""How long a file may be that is read, by default."""
 
 
 @dataclass(frozen=True, kw_only=True)

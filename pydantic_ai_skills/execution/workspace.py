@@ -27,7 +27,6 @@ from pydantic_ai.workspaces import (
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
 from .arguments import ArgumentVector, script_arguments
-from .base import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
 from .environment import EnvValues, ScriptEnvironment, SkillEnv, import_variables, top_modules
 from .interpreters import (
     UV_CHECK,
@@ -41,6 +40,7 @@ from .interpreters import (
 )
 from .limits import ScriptLimits
 from .process import StreamCapture, fit_output
+from .result import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
 from .snapshot import FolderSnapshot, snapshot_file, snapshot_folder
 from .streaming import OnOutput
 from .work_dir import WorkDir

@@ -76,3 +76,12 @@ def _looks_same(status: os.stat_result, expected: PinnedFile) -> bool:
     special = status.st_mode & (stat.S_ISUID | stat.S_ISGID)
     # Windows keeps no such bits.
     return os.name != 'posix' or (bool(status.st_mode & stat.S_IXUSR) == expected.executable and not special)
+
+
+def content_hash(files: Mapping[str, PinnedFile]) -> str:
+    """Hash the names, modes and contents of files, which are sorted by name."""
+    digest = hashlib.sha256()
+    for name, file in files.items():
+        line = f'{name}\0{"x" if file.executable else "-"}\0{file.digest}\n'
+        digest.update(line.encode('utf-8', 'surrogateescape'))
+    return f'sha256:{digest.hexdigest()}'

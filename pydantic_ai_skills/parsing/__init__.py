@@ -7,8 +7,13 @@ Nothing here opens a file or raises for a bad skill.
 
 from __future__ import annotations
 
-from .header import MAX_FRONTMATTER_BYTES, SkillHeader
-from .skill_md import ParsedHead, ParsedSkill, check_text, decode_body, find_headings, parse_head, parse_skill_text
+from typing import TYPE_CHECKING
+
+from pydantic_ai_skills._lazy import import_lazily
+
+if TYPE_CHECKING:
+    from .header import MAX_FRONTMATTER_BYTES, SkillHeader
+    from .skill_md import ParsedHead, ParsedSkill, check_text, decode_body, find_headings, parse_head, parse_skill_text
 
 __all__ = (
     'MAX_FRONTMATTER_BYTES',
@@ -20,4 +25,20 @@ __all__ = (
     'find_headings',
     'parse_head',
     'parse_skill_text',
+)
+
+__getattr__ = import_lazily(
+    __name__,
+    {
+        '.header': ('MAX_FRONTMATTER_BYTES', 'SkillHeader'),
+        '.skill_md': (
+            'ParsedHead',
+            'ParsedSkill',
+            'check_text',
+            'decode_body',
+            'find_headings',
+            'parse_head',
+            'parse_skill_text',
+        ),
+    },
 )

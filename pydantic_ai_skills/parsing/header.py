@@ -36,7 +36,7 @@ TOOLS_KEYS = ('allowed-tools', 'allowed_tools')
 """The spellings of the key that lists tools; the first one counts."""
 
 # Blanks and commas separate tools, but not within the brackets of `Bash(git add *)`.
-_TOOL = re.compile(r'(?:[^\s,()]++|\((?:[^()]++|\([^()]*+\))*+\)|[()])++')
+_TOOL = r'(?:[^\s,()]++|\((?:[^()]++|\([^()]*+\))*+\)|[()])++'
 
 
 class SkillHeader(NamedTuple):
@@ -214,7 +214,7 @@ def _allowed_tools(unread: _Unread) -> tuple[str, ...]:
         unread.wrong_type(key, 'text or a list of texts')
         return ()
     # Joined, because YAML cuts `[Bash(ls, pwd), Read]` inside the brackets.
-    return tuple(_TOOL.findall(', '.join(texts)))
+    return tuple(re.findall(_TOOL, ', '.join(texts)))
 
 
 def _tools(unread: _Unread, name: str) -> tuple[ToolSpec, ...]:

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast, get_args
 
 from pydantic import TypeAdapter
 
-from .characters import HIDDEN
+from .characters import hidden_characters
 from .findings import Finding, Value, read_flag, shown
 from .skill_names import MAX_TOOL_NAME_LENGTH, tool_name
 
@@ -321,7 +321,7 @@ def _scalar(value: Value, kind: ArgumentType) -> Any:
 
 def _shown_text(value: str) -> str:
     """A value as the model is shown it, so that it is the one the model sends."""
-    return HIDDEN.sub('', value)
+    return hidden_characters().sub('', value)
 
 
 def _number(value: str) -> float | None:

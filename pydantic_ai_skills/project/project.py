@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,10 +12,8 @@ from pydantic_ai_skills.directory.standard import PROJECT_FOLDERS
 from pydantic_ai_skills.exceptions import SandboxUnavailableError, SkillRegistryError, SkillValidationError
 from pydantic_ai_skills.execution import ScriptDecision, ScriptPolicy, SkillScriptExecutor
 from pydantic_ai_skills.filesystem.atomic import replace_file
-from pydantic_ai_skills.filesystem.user_dirs import expand_home
 from pydantic_ai_skills.registries.address import open_source
 from pydantic_ai_skills.registries.base import SkillRegistry
-from pydantic_ai_skills.registries.git.address import github_url
 from pydantic_ai_skills.toolset.toolset import SkillsToolset
 from pydantic_ai_skills.types.found_skills import FoundSkills
 
@@ -64,6 +61,7 @@ class SkillsProject(ProjectFolder):
         registries: Sequence[SkillRegistry] | None = None,
         offline: bool = False,
         read_only: bool = False,
+        require: bool = True,
         script_executor: SkillScriptExecutor | None = None,
         script_policy: ScriptPolicy | None = None,
         **options: Any,
@@ -76,6 +74,8 @@ class SkillsProject(ProjectFolder):
             offline: Whether to use only what was fetched before.
             read_only: Whether the skills are only looked at: nothing is fetched and no script may run, so the project
                 need not be trusted.
+            require: Whether to leave out skills that lack what the project requires. Without that, they can be looked
+                at, scanned and evaluated.
             script_executor: What runs scripts. By default a plain process for the project's own skills and a sandbox
                 for repositories that are not trusted; with `sandbox = true` a sandbox for all.
             script_policy: Whether a script is run; the project's policy by default.
@@ -96,7 +96,9 @@ class SkillsProject(ProjectFolder):
         if settings.catalog_budget is not None:
             options.setdefault('catalog_budget', settings.catalog_budget)
         has_sources = directories is None and self.is_trusted
-        of_project = self._registries(offline, script_executor, own, read_only=read_only) if has_sources else []
+        of_project = (
+            self._registries(offline, script_executor, own, read_only=read_only, require=require) if has_sources else []
+        )
         return SkillsToolset(
             directories=self._directories(directories, own, read_only=read_only),
             registries=[*(registries or ()), *of_project],
@@ -131,7 +133,13 @@ class SkillsProject(ProjectFolder):
         return [SkillsDirectory(path, max_depth=depth, script_executor=executor) for path in paths]
 
     def _registries(
-        self, offline: bool, given: SkillScriptExecutor | None, own: SkillScriptExecutor, *, read_only: bool
+        self,
+        offline: bool,
+        given: SkillScriptExecutor | None,
+        own: SkillScriptExecutor,
+        *,
+        read_only: bool,
+        require: bool,
     ) -> list[SkillRegistry]:
         executor = given or own
         packages, strangers = self.settings.packages, [source for source in self.sources if not source.trusted]
@@ -140,7 +148,8 @@ class SkillsProject(ProjectFolder):
             with suppress(SandboxUnavailableError):
                 executor = self.executor(sandbox=True)
         registries: list[SkillRegistry] = [
-            source.named(self.registry(source, offline=offline, script_executor=executor)) for source in self.sources
+            source.named(self.registry(source, offline=offline, require=require, script_executor=executor))
+            for source in self.sources
         ]
         if packages:
             from pydantic_ai_skills.registries.packages.registry import PackageSkillsRegistry
@@ -186,6 +195,7 @@ class SkillsProject(ProjectFolder):
         *,
         locked: bool = True,
         offline: bool = False,
+        require: bool = True,
         script_executor: SkillScriptExecutor | None = None,
         progress: ProgressCallback | None = None,
     ) -> SourceRegistry:
@@ -195,6 +205,7 @@ class SkillsProject(ProjectFolder):
             source: The source, which need not be in the project yet.
             locked: Whether to serve only what the lock file pins.
             offline: Whether to use only what was fetched before.
+            require: Whether to leave out skills that lack what the project and the source require.
             script_executor: What runs its scripts.
             progress: Called during a fetch.
 
@@ -213,7 +224,7 @@ class SkillsProject(ProjectFolder):
             settings['token_env'] = self.token_env(source, offline=offline)
         return open_source(
             source.kind,
-            self._local_path(source) if source.is_local else source.url,
+            self.local_path(source) if source.is_local else source.url,
             **settings,
             only=source.skills or None,
             trusted=source.trusted,
@@ -221,20 +232,12 @@ class SkillsProject(ProjectFolder):
             allowed_protocols=('https', 'ssh', *source.allow),
             locked=locked,
             lock_file=self.lock_file,
+            require=self.required_of(source) if require else (),
+            signers=self.signers_of(source),
             offline=offline,
             script_executor=script_executor,
             progress=progress,
         )
-
-    def _local_path(self, source: ProjectSource) -> Path:
-        path = Path(os.path.normpath(self.root / expand_home(source.url)))
-        if (on_github := github_url(source.url)) and not path.exists():
-            # Not taken for it: a folder that went missing must not become the repository of a stranger.
-            raise SkillValidationError(
-                f'url = {source.url!r} is a folder of the project, and there is none. If you mean the repository on '
-                f'GitHub, write url = "{on_github}".'
-            )
-        return path
 
     def is_locked(self, source: ProjectSource) -> bool:
         """Whether the lock file pins skills of a source.
@@ -261,7 +264,7 @@ class SkillsProject(ProjectFolder):
             SkillRegistryError: It cannot be fetched, or does not have the skills.
             SkillValidationError: It cannot be used, or the file cannot be edited.
         """
-        registry = self.registry(source, locked=False, progress=progress)
+        registry = self.registry(source, locked=False, require=False, progress=progress)
         named = source.named(registry)
         _check_fetched(registry)
         found = named.find()
@@ -272,7 +275,7 @@ class SkillsProject(ProjectFolder):
             text = self._text_with(source)
             # Sources that share its entry in the lock file move to the same commit.
             kin = [each for each in self.sources if _lock_key(each) == _lock_key(source)]
-            others = [self.registry(each, locked=False) for each in kin if each.path != source.path]
+            others = [self.registry(each, locked=False, require=False) for each in kin if each.path != source.path]
             for each in (*others, registry):
                 each.lock(self.lock_file)
             self._save(text)
@@ -320,7 +323,7 @@ class SkillsProject(ProjectFolder):
         Raises:
             SkillRegistryError: It cannot be fetched.
         """
-        registry = self.registry(source, locked=False, progress=progress)
+        registry = self.registry(source, locked=False, require=False, progress=progress)
         _check_fetched(registry)
         with self._writing():
             registry.lock(self.lock_file)
@@ -347,7 +350,7 @@ class SkillsProject(ProjectFolder):
         """Remove from the lock file what no source has any more."""
         from pydantic_ai_skills.registries.lockfile import prune_lock
 
-        registries = [self.registry(source, offline=True) for source in self.sources]
+        registries = [self.registry(source, offline=True, require=False) for source in self.sources]
         for registry in registries:
             if registry.only is not None:
                 registry.find()  # says which folders it leaves out

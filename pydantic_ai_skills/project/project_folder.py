@@ -14,6 +14,9 @@ from pydantic_ai_skills.exceptions import SkillValidationError
 from pydantic_ai_skills.filesystem.user_dirs import expand_home
 from pydantic_ai_skills.registries.address import origin_of
 from pydantic_ai_skills.registries.base import LOCK_FILE
+from pydantic_ai_skills.registries.git.address import github_url
+from pydantic_ai_skills.registries.requirements import Requirement, check_requirements
+from pydantic_ai_skills.registries.signatures import SigstoreIdentity
 
 from . import pyproject_toml as toml
 from .checkout_trust import UserTrust, checkout_of, is_users_own, refusal, token_refusal
@@ -21,6 +24,7 @@ from .pyproject_toml import ProjectSettings, ProjectSource
 from .write_folder import folder_in
 
 if TYPE_CHECKING:
+    from .known_facts import KnownFacts
     from .skills_lock_json import InstalledSkills
 
 PROJECT_FILE = 'pyproject.toml'
@@ -51,6 +55,12 @@ class ProjectFolder:
         """
         said = toml.read_settings(self.file)
         return said if self.is_trusted else said.as_data()
+
+    def known_facts(self) -> KnownFacts:
+        """What its lock file knows about skills now; nothing, of an untrusted project."""
+        from .known_facts import KnownFacts
+
+        return KnownFacts(self)
 
     @cached_property
     def checkout(self) -> Path:
@@ -140,6 +150,32 @@ class ProjectFolder:
         from .skills_lock_json import read_skills_lock_json  # seldom needed
 
         return read_skills_lock_json(file)
+
+    def local_path(self, source: ProjectSource) -> Path:
+        """The folder or file on this machine that a source names; its path starts from the project's folder."""
+        path = Path(os.path.normpath(self.root / expand_home(source.url)))
+        if (on_github := github_url(source.url)) and not path.exists():
+            # Not taken for it: a folder that went missing must not become the repository of a stranger.
+            raise SkillValidationError(
+                f'url = {source.url!r} is a folder of the project, and there is none. If you mean the repository on '
+                f'GitHub, write url = "{on_github}".'
+            )
+        return path
+
+    def required_of(self, source: ProjectSource) -> tuple[Requirement, ...]:
+        """What skills of a source have to have, by what the project and the source say."""
+        return check_requirements((*self.settings.require, *source.require))
+
+    def signers_of(self, source: ProjectSource) -> list[str | SigstoreIdentity]:
+        """Who may sign skills of a source; paths of files start from the project's folder."""
+        return [self._signer(signer) for signer in (*self.settings.signers, *source.signers)]
+
+    def _signer(self, signer: str | SigstoreIdentity) -> str | SigstoreIdentity:
+        if isinstance(signer, str):
+            return str(self.root / expand_home(signer))
+        if 'trust_config' in signer:
+            return {**signer, 'trust_config': str(self.root / expand_home(signer['trust_config']))}
+        return signer
 
     def token_env(self, source: ProjectSource, *, offline: bool) -> str | None:
         """The variable with the token of a source: what the file says is a wish, which the user grants for a host."""

@@ -21,7 +21,9 @@ from pydantic_ai_skills.execution.gate import ScriptDecision
 from pydantic_ai_skills.filesystem.safe_open import read_regular
 from pydantic_ai_skills.parsing.toml_reader import load_toml
 from pydantic_ai_skills.registries.address import KINDS, SourceAddress, parse_source
-from pydantic_ai_skills.registries.lockfile import quote
+from pydantic_ai_skills.registries.facts_toml import quote
+from pydantic_ai_skills.registries.requirements import Requirement
+from pydantic_ai_skills.registries.signatures import SigstoreIdentity
 
 MAX_PROJECT_BYTES = 256 * 1024
 """A larger file is not read: it comes with whatever is checked out."""
@@ -108,6 +110,12 @@ class ProjectSettings(BaseModel):
     policy: ScriptDecision | None = None
     timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     pass_env: tuple[str, ...] = ()
+    require: tuple[Requirement, ...] = ()
+    """What the skills of all its sources have to have to be offered."""
+
+    signers: tuple[str | SigstoreIdentity, ...] = ()
+    """Who may sign the skills of all its sources."""
+
     sources: tuple[ProjectSource, ...] = Field(default=(), exclude=True)
     """What the tables of all kinds of sources say, in the order of the file."""
 
@@ -283,4 +291,7 @@ def _value(value: object) -> str:
         return 'true' if value else 'false'
     if isinstance(value, list | tuple):
         return f'[{", ".join(map(_value, cast("list[Any]", value)))}]'
+    if isinstance(value, dict):
+        pairs = cast('dict[str, Any]', value).items()
+        return f'{{ {", ".join(f"{key} = {_value(each)}" for key, each in pairs)} }}'
     return quote(str(value))

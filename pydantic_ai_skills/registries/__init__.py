@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from pydantic_ai_skills._lazy import import_lazily
 
-from .base import SkillRegistry
-
 if TYPE_CHECKING:
     from .address import open_registry
     from .archive.registry import ArchiveSkillsRegistry
+    from .base import SkillRegistry
     from .cached import CachedRegistry
     from .combined import CombinedRegistry
     from .fetch_options import FetchOptions, FetchSettings
@@ -70,6 +69,7 @@ __getattr__ = import_lazily(
     {
         '.address': ('open_registry',),
         '.archive': ('ArchiveSkillsRegistry',),
+        '.base': ('SkillRegistry',),
         '.cached': ('CachedRegistry',),
         '.combined': ('CombinedRegistry',),
         '.fetch_options': ('FetchOptions', 'FetchSettings'),

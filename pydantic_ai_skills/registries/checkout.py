@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from pydantic_ai_skills.types.skill import Skill
 
 from .lockfile import REVIEW, LockedSource, hold_to_lock
 from .manifest import MANIFEST
+from .requirements import Requirements
 from .store import Entry
 from .target import STATE
 
@@ -63,6 +64,9 @@ class CheckoutSkills:
 
     label: str
     lock: LockedSource | None
+    requirements: Requirements
+    """What the skills have to have to be offered."""
+
     only: tuple[str, ...] | None = None
     """The names of the skills that are wanted; `None` for all."""
 
@@ -99,11 +103,16 @@ class CheckoutSkills:
         new._read(self._seen if lock is None and self._seen else self.directory.find())  # noqa: SLF001 - a copy of this
         return new
 
+    @property
+    def _is_held(self) -> bool:
+        """Whether the files have to be those that something is known about."""
+        return self.lock is not None or bool(self.requirements)
+
     def find(self) -> FoundSkills:
-        """The skills. Files in the cache are read again only if there is a lock; a folder of the developer always."""
-        if self._seen is None or self.lock is not None or self.checkout.root != self.checkout.entry.root:
+        """The skills. Files in the cache are read again only if a lock or the like holds them; others always."""
+        if self._seen is None or self._is_held or self.checkout.root != self.checkout.entry.root:
             seen = self.directory.find()
-            if self.lock is not None or seen is not self._seen:
+            if self._is_held or seen is not self._seen:
                 self._read(seen)
         return self.found
 
@@ -114,20 +123,23 @@ class CheckoutSkills:
             for skill in seen.skills
         }
         names = self.offered_names({folders[skill.path]: skill.name for skill in seen.skills})
-        changes: dict[str, str] = {}
+        differences: dict[str, str] = {}
         wanted = seen if self.only is None else self._wanted(seen, self.only, folders, names)
         offered: list[Skill[Any]] = []
         for skill in wanted.skills:
             folder = folders[skill.path]
             skill.source = self._provenance(folder, skill.name, names[folder])
-            skill.pinned = None if self.lock is None else self._pinned(folder)
-            if skill.pinned is not None and (change := self._change(skill.source, skill.pinned)):
-                changes[folder] = change
+            skill.pinned = self._pinned(folder) if self._is_held else None
+            if skill.pinned is not None and (difference := skill.pinned.difference()):
+                differences[folder] = difference
             offered.append(self._offered(skill, names[folder]))
         found = FoundSkills(tuple(offered), (*wanted.problems, *self._problems()))
         if self.lock is not None:
             lock = self.lock.without(self.others)
+            changes = dict(self._changes(found.skills, self.lock, differences))
             found = hold_to_lock(found, lock, changes, place=self._place, moved=self.checkout.moved)
+        if self.requirements:
+            found = self.requirements.hold(found, differences, place=self._place)
         if not found.is_same(self.found):
             self.found = found
         self._seen = seen
@@ -179,18 +191,20 @@ class CheckoutSkills:
         files = self.checkout.entry.manifest.pinned(folder)
         return PinnedFolder(root=str(root), steps=steps, files=files, ignored=ignored)
 
-    def _change(self, source: SkillProvenance, pinned: PinnedFolder) -> str | None:
-        """How a skill differs from what the lock file pins, if it does."""
-        pin = self.lock.skills.get(source.path) if self.lock else None
-        if pin is None:
-            return f'is not in the lock file, so it is skipped. {REVIEW}'
-        if self.checkout.entry.manifest.skills.get(source.path) != pin:
-            return f'has changed since it was locked, so it is skipped. {REVIEW}'
-        difference = pinned.difference()
-        if difference is None:
-            return None
-        advice = 'Move the changes elsewhere; what is removed here is fetched again.'
-        return f'has files that were edited or added here ({difference}), so it is skipped. {advice}'
+    def _changes(
+        self, skills: Iterable[Skill[Any]], lock: LockedSource, differences: Mapping[str, str]
+    ) -> Iterator[tuple[str, str]]:
+        """How skills differ from what the lock file pins, by their folders."""
+        for folder in (skill.source.path for skill in skills if skill.source is not None):
+            pin = lock.skills.get(folder)
+            if pin is None:
+                yield folder, f'is not in the lock file, so it is skipped. {REVIEW}'
+            elif self.checkout.entry.manifest.skills.get(folder) != pin:
+                yield folder, f'has changed since it was locked, so it is skipped. {REVIEW}'
+            elif folder in differences:
+                files = f'({differences[folder]}), so it is skipped'
+                advice = 'Move the changes elsewhere; what is removed here is fetched again.'
+                yield folder, f'has files that were edited or added here {files}. {advice}'
 
     @property
     def _place(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -15,6 +15,8 @@ from pydantic_ai_skills.filesystem.user_dirs import expand_home
 
 from .base import LOCK_FILE
 from .progress import ProgressCallback
+from .requirements import Requirement, check_requirements
+from .signatures import SigstoreIdentity, SkillSigner, read_signers
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution.base import SkillScriptExecutor
@@ -49,6 +51,14 @@ class FetchOptions(TypedDict, total=False):
 
     lock_file: str | Path
     """The lock file; `skills.lock` by default."""
+
+    require: Collection[Requirement]
+    """What a skill has to have to be offered: to be `'locked'`, `'signed'` by one of `signers`, `'scanned'` and
+    `'evaluated'`, each with the content that it has now. What was scanned and evaluated is in the lock file."""
+
+    signers: Sequence[str | Path | SigstoreIdentity]
+    """Who may sign skills: paths of public keys or certificates, and identities of Sigstore. A skill that anyone else
+    has signed is left out."""
 
     cache_dir: str | Path | None
     """The cache; `PYDANTIC_AI_SKILLS_CACHE_DIR`, or the platform's place for it, when not given."""
@@ -90,6 +100,8 @@ class FetchSettings:
     offline: bool = False
     locked: bool = False
     lock_file: Path = Path(LOCK_FILE)
+    require: tuple[Requirement, ...] = ()
+    signers: tuple[SkillSigner, ...] = ()
     cache_dir: Path | None = None
     target_dir: Path | None = None
     max_bytes: int = DEFAULT_MAX_BYTES
@@ -120,6 +132,8 @@ class FetchSettings:
     def __post_init__(self) -> None:
         if self.timeout <= 0 or (self.refresh_interval is not None and self.refresh_interval <= 0):
             raise SkillValidationError('timeout and refresh_interval must be more than 0 seconds.')
+        if 'signed' in self.require and not self.signers:
+            raise SkillValidationError("require=['signed'] needs signers=, the public keys or identities that count.")
 
 
 def check_protocols(protocols: Collection[str]) -> frozenset[str]:
@@ -155,6 +169,8 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     'cache_dir': absolute,
     'target_dir': absolute,
     'allowed_protocols': check_protocols,
+    'require': check_requirements,
+    'signers': read_signers,
     'script_executor': as_executor,
 }
 """How options become settings, where they do not stay as they are."""

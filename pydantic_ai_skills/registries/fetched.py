@@ -53,6 +53,7 @@ class FetchedRegistry(SourceRegistry):
         self.url, self.ref, self.path = upstream.url, upstream.ref, path
         self.only, self.trusted = settings.only, settings.trusted
         self.locked, self.lock_file = settings.locked, settings.lock_file
+        self.require, self.signers = settings.require, settings.signers
         self.validate, self.max_depth = settings.validate, settings.max_depth
         self.script_executor, self.refresh_interval = settings.script_executor, settings.refresh_interval
         self._fetcher = Fetcher(
@@ -126,7 +127,7 @@ class FetchedRegistry(SourceRegistry):
             SkillRegistryError: The skills, or some of them, cannot be fetched, or the file exists and is not a lock
                 file.
         """
-        if not self.locked:
+        if not self.locked and not self.require:
             self.find()
             missing = self._current.missing_parts if self._current else ()
             if missing:
@@ -162,6 +163,7 @@ class FetchedRegistry(SourceRegistry):
                 about=about,
                 label=repr(self),
                 lock=lock,
+                requirements=self.requirements(),
                 only=self.only,
                 offered_names=self._offered_names,
             )

@@ -1,6 +1,7 @@
-"""`skills.lock` pins the commit and content of each fetched skill.
+"""`skills.lock` pins the commit and content of each fetched skill, and holds what is known about each content.
 
-The file is sorted TOML with one line per skill, so that a changed skill is a changed line:
+The file is sorted TOML with one line per skill, so that a changed skill is a changed line; `facts_toml.py` shows the
+part about contents:
 
 ```toml
 version = 1
@@ -18,9 +19,8 @@ commit = "3f0c…"
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,11 +31,15 @@ from pydantic_ai_skills.filesystem.safe_open import read_regular
 from pydantic_ai_skills.parsing.toml_reader import load_toml
 from pydantic_ai_skills.problems import problem
 from pydantic_ai_skills.types.found_skills import FoundSkills
+from pydantic_ai_skills.types.ledger import SkillFacts
 from pydantic_ai_skills.types.skill import Skill
 
+from .facts_toml import format_facts, parse_facts, quote
 from .manifest import is_revision
 
-VERSION = 1
+VERSIONS = (1, 2)
+"""A file without facts has version 1, which the first release of this package reads too."""
+
 MAX_LOCK_BYTES = 2 * 1024 * 1024
 """A larger lock file is not read: it comes with whatever is checked out."""
 
@@ -75,8 +79,28 @@ class LockedSource:
         return replace(self, skills={skill: pin for skill, pin in self.skills.items() if skill not in folders})
 
 
-def read_lock(path: Path) -> list[LockedSource]:
-    """Read the sources of a lock file; none if it does not exist. One that others can write pins nothing."""
+@dataclass(frozen=True, kw_only=True)
+class LockDocument:
+    """What a lock file says."""
+
+    sources: tuple[LockedSource, ...] = ()
+    facts: Mapping[str, SkillFacts] = field(default_factory=dict[str, SkillFacts])
+    """What is known about each content, by content hash."""
+
+    @property
+    def pinned(self) -> frozenset[str]:
+        """The content hashes of all locked skills."""
+        return frozenset(content for source in self.sources for content in source.skills.values())
+
+    def with_sources(self, sources: Iterable[LockedSource]) -> LockDocument:
+        """The document with other sources, and without the facts of what they do not pin any more."""
+        new = replace(self, sources=tuple(sources))
+        gone = self.pinned - new.pinned
+        return replace(new, facts={content: facts for content, facts in self.facts.items() if content not in gone})
+
+
+def read_document(path: Path) -> LockDocument:
+    """Read a lock file; an empty one if it does not exist. One that others can write to is not used."""
     strangers = strangers_in(path, above=False)
     if strangers is not None:
         way_out = 'Make it yours, and writable for you alone (chmod go-w)'
@@ -84,11 +108,23 @@ def read_lock(path: Path) -> list[LockedSource]:
     try:
         return _parse(load_toml(read_regular(path, MAX_LOCK_BYTES).decode()))
     except FileNotFoundError:
-        return []
+        return LockDocument()
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = f'it has no {error}' if isinstance(error, KeyError) else f'{type(error).__name__}: {error}'
         way_out = 'Restore it, or delete it, review the skills and lock them again.'
         raise SkillRegistryError(f'{str(path)!r} cannot be read as a lock file: {reason}. {way_out}') from None
+
+
+def write_document(path: Path, document: LockDocument) -> None:
+    """Write a lock file."""
+    sections = ''.join(_section(source) for source in sorted(document.sources, key=lambda source: source.key))
+    version = VERSIONS[bool(document.facts)]
+    replace_file(path, f'{HEADER}version = {version}\n{sections}{format_facts(document.facts)}'.encode())
+
+
+def read_lock(path: Path) -> list[LockedSource]:
+    """Read the sources of a lock file; none if it does not exist. One that others can write pins nothing."""
+    return list(read_document(path).sources)
 
 
 def locked_source(path: Path, *, kind: str, url: str, ref: str | None) -> LockedSource:
@@ -101,8 +137,10 @@ def locked_source(path: Path, *, kind: str, url: str, ref: str | None) -> Locked
 
 
 def write_lock(path: Path, skills: Iterable[Skill[Any]]) -> Path:
-    """Record the sources of skills; other sources in the file stay."""
+    """Record the sources of skills and who signed them; other sources in the file stay."""
     new: dict[tuple[str, str, str], LockedSource] = {}
+    signed: dict[str, SkillFacts] = {}
+    document = read_document(path)
     for skill in skills:
         source = skill.source
         if source is None or source.commit is None or source.content_hash is None:
@@ -110,24 +148,31 @@ def write_lock(path: Path, skills: Iterable[Skill[Any]]) -> Path:
         entry = LockedSource(kind=source.kind, url=source.url, ref=source.ref, commit=source.commit, skills={})
         entry = new.setdefault(entry.key, entry)
         cast(dict[str, str], entry.skills)[source.path] = source.content_hash
-    for old in read_lock(path):
+        known = document.facts.get(source.content_hash)
+        if source.signed_by is not None or (known and known.signed_by):
+            known = known or SkillFacts(name=skill.name)
+            signed[source.content_hash] = replace(known, signed_by=source.signed_by)
+    for old in document.sources:
         source = new.setdefault(old.key, old)
         if source.commit == old.commit:
             # Another registry may have locked other skills of the same commit.
             new[old.key] = replace(source, skills={**old.skills, **source.skills})
-    _write(path, new.values())
+    document = document.with_sources(new.values())
+    write_document(path, replace(document, facts={**document.facts, **signed}))
     return path
 
 
 def prune_lock(path: Path, keep: Callable[[LockedSource, str], bool]) -> None:
     """Remove skills from a lock file; `keep` gets a source and the folder of a skill. An empty file is deleted."""
     left: list[LockedSource] = []
-    for source in read_lock(path):
+    document = read_document(path)
+    for source in document.sources:
         skills = {skill: content for skill, content in source.skills.items() if keep(source, skill)}
         if skills:
             left.append(replace(source, skills=skills))
-    if left:
-        _write(path, left)
+    document = document.with_sources(left)
+    if left or document.facts:
+        write_document(path, document)
     else:
         path.unlink(missing_ok=True)
 
@@ -160,15 +205,11 @@ def hold_to_lock(
     return FoundSkills(tuple(good), (*found.problems, *problems))
 
 
-def _write(path: Path, sources: Iterable[LockedSource]) -> None:
-    sections = ''.join(_section(source) for source in sorted(sources, key=lambda source: source.key))
-    replace_file(path, f'{HEADER}version = {VERSION}\n{sections}'.encode())
-
-
-def _parse(document: dict[str, Any]) -> list[LockedSource]:
-    if document['version'] != VERSION:
-        raise ValueError(f'its version is {document["version"]!r}, and this package knows {VERSION}')
-    return [_parse_source(source) for source in document.get('source', [])]
+def _parse(document: dict[str, Any]) -> LockDocument:
+    if document['version'] not in VERSIONS:
+        raise ValueError(f'its version is {document["version"]!r}, and this package knows 1 and 2')
+    sources = tuple(_parse_source(source) for source in document.get('source', []))
+    return LockDocument(sources=sources, facts=parse_facts(document.get('content', ())))
 
 
 def _parse_source(source: dict[str, Any]) -> LockedSource:
@@ -186,9 +227,3 @@ def _section(source: LockedSource) -> str:
     lines = [f'{name} = {quote(value)}' for name, value in fields.items() if value is not None]
     skills = [f'{quote(skill)} = {quote(source.skills[skill])}' for skill in sorted(source.skills)]
     return '\n'.join(('', '[[source]]', *lines, '', '[source.skills]', *skills, ''))
-
-
-def quote(text: str) -> str:
-    """Quote a text for TOML."""
-    # A JSON string is a TOML string, except that JSON does not escape DEL.
-    return json.dumps(text, ensure_ascii=False).replace('\x7f', '\\u007f')

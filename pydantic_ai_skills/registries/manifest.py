@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from pydantic_ai_skills.filesystem.atomic import replace_file
 from pydantic_ai_skills.filesystem.ownership import is_ours, make_folder
-from pydantic_ai_skills.filesystem.pinned import PinnedFile
+from pydantic_ai_skills.filesystem.pinned import PinnedFile, content_hash
 from pydantic_ai_skills.problems import RULES
 
 MANIFEST = 'manifest.json'
@@ -240,12 +240,3 @@ def is_usable_path(path: str) -> bool:
 def _is_skill(names: Iterable[str]) -> bool:
     """Whether a folder with files of these names is a skill."""
     return any(name.lower() == 'skill.md' for name in names)
-
-
-def content_hash(files: Mapping[str, PinnedFile]) -> str:
-    """Hash the names, modes and contents of files, which are sorted by name."""
-    digest = hashlib.sha256()
-    for name, file in files.items():
-        line = f'{name}\0{"x" if file.executable else "-"}\0{file.digest}\n'
-        digest.update(line.encode('utf-8', 'surrogateescape'))
-    return f'sha256:{digest.hexdigest()}'

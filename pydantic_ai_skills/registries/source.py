@@ -11,6 +11,8 @@ from pydantic_ai_skills.types.found_skills import FoundSkills
 
 from .base import LOCK_FILE, FindingRegistry
 from .lockfile import LockedSource, locked_source
+from .requirements import Requirement, Requirements
+from .signatures import SkillSigner
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.execution.base import SkillScriptExecutor
@@ -34,6 +36,12 @@ class SourceRegistry(FindingRegistry):
     trusted: bool = False
     locked: bool = False
     lock_file: Path = Path(LOCK_FILE)
+    require: tuple[Requirement, ...] = ()
+    """What its skills have to have to be offered."""
+
+    signers: tuple[SkillSigner, ...] = ()
+    """Who may sign its skills."""
+
     only: tuple[str, ...] | None = None
     """The names of the skills to offer; `None` for all."""
 
@@ -77,17 +85,21 @@ class SourceRegistry(FindingRegistry):
             SkillRegistryError: The skills cannot be fetched, or the file exists and is not a lock file.
         """
         path = path or self.lock_file
-        if not self.locked:
+        if not self.locked and not self.require:
             return super().lock(path)
         self._unlocked().lock(path)
         self.refresh()
         return Path(path)
 
     def _unlocked(self) -> SourceRegistry:
-        """A copy that has found nothing yet, and is not held to the lock file."""
+        """A copy that has found nothing yet, and is not held to the lock file nor to what is required."""
         unlocked = copy(self)
-        unlocked.locked = False
+        unlocked.locked, unlocked.require = False, ()
         return unlocked
+
+    def requirements(self) -> Requirements:
+        """What its skills have to have."""
+        return Requirements(names=self.require, signers=self.signers, lock_file=self.lock_file)
 
     def locked_source(self) -> LockedSource:
         """What the lock file says about this source and the skills below `path`."""

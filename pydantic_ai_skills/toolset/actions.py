@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import Annotated, Any, Generic, TypeVar, cast
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, cast
 
 import anyio.to_thread
 from pydantic import WithJsonSchema
@@ -14,7 +14,6 @@ from pydantic_ai.messages import BinaryContent, ToolReturn
 from pydantic_ai.tools import RunContext
 
 from pydantic_ai_skills.exceptions import SkillError, SkillResourceLoadError, SkillScriptExecutionError
-from pydantic_ai_skills.execution import ScriptResult
 from pydantic_ai_skills.execution.gate import Gate
 from pydantic_ai_skills.execution.work_dir import WorkDirs
 from pydantic_ai_skills.types.functions import guarded
@@ -26,14 +25,17 @@ from pydantic_ai_skills.types.skill import DepsT, Skill, SkillFiles
 
 from . import results
 from .approvals import check_approval, note_import, note_request, was_import_approved
-from .events import ResourceRead, ScriptFinished, SkillLoaded
 from .given import needs_capability
 from .history import SkillHistory
 from .library import SkillLibrary
-from .recording import Done, Recorder, ending_of, failed, text_of_value
-from .skill_text import INSTRUCTIONS, MAX_SCRIPTS_EXPLAINED, SkillContent, names_in, needs_usage, render_skill
 from .typed_tools import TypedTools
 from .work_folder import WORK_PREFIX, read_from_work_dir
+
+if TYPE_CHECKING:
+    from pydantic_ai_skills.execution.result import ScriptResult
+
+    from .events import ResourceRead, ScriptFinished, SkillLoaded
+    from .recording import Done, Recorder
 
 logger = logging.getLogger('pydantic_ai_skills')
 
@@ -56,17 +58,22 @@ class SkillActions(Generic[DepsT]):
         self,
         library: SkillLibrary[DepsT],
         history: SkillHistory[DepsT],
-        recorder: Recorder[DepsT],
         work_dirs: WorkDirs,
     ) -> None:
         self.library = library
         self.history = history
-        self.recorder = recorder
         self.typed = TypedTools(self.run, self.may_import)
         """The typed tools of the skills."""
         self._warned: set[str] = set()
         self.work_dirs = work_dirs
         """The folders in which scripts start, read and write."""
+
+    @cached_property
+    def recorder(self) -> Recorder[DepsT]:
+        """Records loads, reads and runs as spans, logs and events."""
+        from .recording import Recorder  # the library has imported it before a run calls a tool
+
+        return Recorder(self.history.toolset_id)
 
     # --- Load -----------------------------------------------------------------------------------------------------
 
@@ -186,12 +193,14 @@ class SkillActions(Generic[DepsT]):
     async def _read(
         self, ctx: RunContext[DepsT], skill: Skill[Any], name: str, args: ScriptArguments
     ) -> Done[Any, ResourceRead]:
+        from .skill_text import names_in
+
         async with self.recorder.read(ctx, skill) as record:
             await anyio.to_thread.run_sync(skill.check_unchanged)
             files = await self._files(ctx, skill)
             value: Any = None
             if _means_instructions(name, skill, files):
-                name = INSTRUCTIONS
+                name = results.INSTRUCTIONS
                 value = await write_instructions(skill, ctx) or await anyio.to_thread.run_sync(lambda: skill.content)
             elif all(name != resource.name for resource in files.resources):
                 value = await read_from_work_dir(self.work_dirs, ctx, name)
@@ -233,7 +242,7 @@ class SkillActions(Generic[DepsT]):
                 raise ToolFailed(await self._told(ctx, skill, done.event.result, why=done.event.error))
             raise ToolFailed(done.event.error)
         result = done.value
-        if not isinstance(result, ScriptResult):
+        if result is not done.event.result:  # a value of a function, or of an executor of the developer's
             return result
         text = await self._told(ctx, skill, result)
         if result.exit_code:
@@ -267,6 +276,8 @@ class SkillActions(Generic[DepsT]):
         self, ctx: RunContext[DepsT], skill: Skill[Any], name: str, work: Callable[[], Awaitable[Any]]
     ) -> Any:
         """Call a tool of a skill that is a Python function, and record it like a script. Its errors pass."""
+        from .recording import ending_of
+
         failure: Exception | None = None
 
         async def attempt() -> Any:
@@ -290,6 +301,8 @@ class SkillActions(Generic[DepsT]):
     async def _run_in_work_dir(
         self, script: SkillScript, ctx: RunContext[DepsT], args: Any
     ) -> tuple[Any, dict[str, Any]]:
+        from .recording import failed, run_script
+
         if script.path is None:
             return await run_script(script, ctx, args)
         try:
@@ -340,6 +353,8 @@ def read_and_render(
     skill: Skill[Any], *, written: str | None = None, arguments: str | None = None, framed: bool = True
 ) -> str:
     """Like `render`, with the instructions that were `written` for the run, if they were. It blocks."""
+    from .skill_text import MAX_SCRIPTS_EXPLAINED, SkillContent, needs_usage, render_skill
+
     skill.check_unchanged()
     header, instructions = skill.read() if written is None else (skill.header, written)
     if arguments is not None:
@@ -360,22 +375,10 @@ async def _load_resource(resource: SkillResource, ctx: RunContext[Any], args: Sc
     return await guarded(resource.load(ctx, args), what=what, error=SkillResourceLoadError)
 
 
-async def _run_script(script: SkillScript, ctx: RunContext[Any], args: Any) -> Any:
-    """What a script returns; the `run` of a subclass is guarded like a function."""
-    if not script.has_own_run:
-        return await script.run(ctx, args)
-    return await guarded(script.run(ctx, args), what=f'script {script.name!r}', error=SkillScriptExecutionError)
-
-
-async def run_script(script: SkillScript, ctx: RunContext[Any], args: Any) -> tuple[Any, dict[str, Any]]:
-    """Run a script; return its value and the event fields for how it ended."""
-    return await ending_of(partial(_run_script, script, ctx, args))
-
-
 def _means_instructions(name: str, skill: Skill[Any], files: SkillFiles) -> bool:
     """Whether a name means the `SKILL.md` of a skill, and not a resource of that name."""
     path = place_in(name, skill).path
-    is_named_so = path.casefold() == INSTRUCTIONS.casefold()
+    is_named_so = path.casefold() == results.INSTRUCTIONS.casefold()
     return is_named_so and all(resource.name not in (name, path) for resource in files.resources)
 
 
@@ -390,4 +393,4 @@ def _page_number(args: ScriptArguments) -> int:
 
 
 def _size(value: Any) -> int:
-    return len(value.data) if isinstance(value, BinaryContent) else len(text_of_value(value).encode())
+    return len(value.data) if isinstance(value, BinaryContent) else len(results.text_of_value(value).encode())

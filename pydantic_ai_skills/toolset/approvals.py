@@ -18,7 +18,7 @@ from pydantic_ai_skills.execution.gate import describe_call
 from pydantic_ai_skills.types.script import SkillScript
 
 from .history import add_note, notes
-from .recording import carried
+from .library import carried
 
 REQUESTS = 'pydantic_ai_skills.approvals'
 """Notes the digest of what a person was asked to approve, in the metadata of the message with the call."""

@@ -21,20 +21,20 @@ from pydantic_ai.tools import RunContext
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 from pydantic_ai_skills.execution.background import BackgroundCommand, BackgroundCommands
-from pydantic_ai_skills.execution.base import ScriptResult, is_sandbox
+from pydantic_ai_skills.execution.base import is_sandbox
 from pydantic_ai_skills.execution.gate import Gate
 from pydantic_ai_skills.execution.launch import COMMAND
 from pydantic_ai_skills.execution.limits import ScriptLimits
+from pydantic_ai_skills.execution.result import ScriptResult
 from pydantic_ai_skills.execution.streaming import OnOutput
 from pydantic_ai_skills.execution.work_backend import CommandExecutor
 from pydantic_ai_skills.execution.work_dir import WorkDir
 from pydantic_ai_skills.types.script import SkillScript, local_executor
 from pydantic_ai_skills.types.skill import DepsT, Skill
 
-from .actions import run_script
 from .approvals import check_approval, note_request
 from .events import ScriptFinished
-from .recording import Done
+from .recording import Done, run_script
 from .results import render_result
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Commands(Generic[DepsT]):
             ToolFailed: It failed, or was stopped.
         """
         try:
-            done = await self._skills.recorder.step(ctx, OF_MODEL, COMMAND, partial(self._run, ctx, command))
+            done = await self._skills.actions.recorder.step(ctx, OF_MODEL, COMMAND, partial(self._run, ctx, command))
         except ApprovalRequired as request:
             note_request(ctx, request)  # outside of the step: a replayed step would not change the messages
             raise
@@ -203,7 +203,7 @@ class Commands(Generic[DepsT]):
         return render_result(result, why=f'{state}{more}')
 
     async def _run(self, ctx: RunContext[DepsT], command: str) -> Done[Any, ScriptFinished]:
-        recorder = self._skills.recorder
+        recorder = self._skills.actions.recorder
         async with self._approved(ctx, command) as script, recorder.run(ctx, OF_MODEL) as record:
             record.name_resource(script.name)
             async with recorder.streamed(ctx, script) as told:

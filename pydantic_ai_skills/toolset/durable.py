@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
 
@@ -47,8 +46,7 @@ def is_replayed() -> bool:
     return workflow is not None and workflow.in_workflow() and workflow.unsafe.is_replaying()
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
-class _Recorded(Generic[T]):
+class _Recorded(NamedTuple, Generic[T]):
     """How a step ended. Exceptions that pydantic-ai expects are kept as values, since not all are picklable."""
 
     value: T | None = None

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Generic, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio
-import anyio.to_thread
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import CapabilityEvent, CustomEvent
 from pydantic_ai.tools import RunContext
 from typing_extensions import TypeVar as TypeVarWithDefault
 
-from pydantic_ai_skills.execution.base import ScriptResult
+from pydantic_ai_skills.execution.result import ScriptResult
 from pydantic_ai_skills.execution.streaming import StreamName
 from pydantic_ai_skills.types.provenance import SkillProvenance
 from pydantic_ai_skills.types.script import SkillScript
 from pydantic_ai_skills.types.skill import DepsT
+
+if TYPE_CHECKING:
+    from .recording import EventHandlers
 
 logger = logging.getLogger('pydantic_ai_skills')
 
@@ -127,44 +127,6 @@ async def send_to_ui(ctx: RunContext[Any], event: SkillEvent) -> None:
     elif isinstance(event, ScriptFinished):
         about = {'activity': 'ran', 'item': event.script_name, 'outcome': event.outcome}
     await ctx.emit(SkillActivity(skill_name=event.skill_name, duration=event.duration, **about))
-
-
-class EventHandlers(Generic[DepsT]):
-    """The application's functions that handle events."""
-
-    def __init__(self) -> None:
-        self.functions: list[tuple[type[SkillEvent | ScriptOutput], EventHandler[DepsT, Any]]] = []
-        self.others: Sequence[EventHandlers[DepsT]] = ()
-
-    def adopt(self, others: Sequence[EventHandlers[DepsT]]) -> None:
-        """Also call the functions of these handlers, including those added to them later."""
-        self.others = others
-
-    def add(self, event_type: type[EventT], handler: EventHandler[DepsT, EventT]) -> EventHandler[DepsT, EventT]:
-        """Call the function for each event of this type from now on; return the function, as a decorator does."""
-        self.functions.append((event_type, handler))
-        return handler
-
-    def hear(self, event_type: type[SkillEvent | ScriptOutput]) -> bool:
-        """Whether a function is called for events of this type."""
-        own = any(issubclass(event_type, each) for each, _ in self.functions)
-        return own or any(other.hear(event_type) for other in self.others)
-
-    async def tell(self, ctx: RunContext[DepsT], event: SkillEvent | ScriptOutput) -> None:
-        """Call the functions for an event, one after another. A failure is logged and does not stop the others."""
-        for event_type, handler in tuple(self.functions):
-            if not isinstance(event, event_type):
-                continue
-            try:
-                told = handler(ctx, event)
-                if inspect.isawaitable(told):
-                    await told
-            except Exception as failure:  # noqa: BLE001 - the border between the application's code and the run
-                log = partial(logger.error, 'A handler of %s failed', type(event).__name__, exc_info=failure)
-                # A log handler reads source files for the traceback, so not on the event loop.
-                await anyio.to_thread.run_sync(log)
-        for other in self.others:
-            await other.tell(ctx, event)
 
 
 # --- Output while it is printed -----------------------------------------------------------------------------------

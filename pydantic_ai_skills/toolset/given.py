@@ -13,10 +13,8 @@ from typing import Any, Generic, NoReturn, cast
 
 from pydantic_ai_skills.directory.directory import SkillsDirectory
 from pydantic_ai_skills.execution.base import as_executor
-from pydantic_ai_skills.registries.base import as_registry
 from pydantic_ai_skills.types.skill import DepsT, Skill
 
-from .events import ScriptOutput, SkillEvent
 from .prompt import SKILLS_LIST, TOOLS, ViewSettings
 
 DEFAULT_DIRECTORY = './skills'
@@ -61,6 +59,8 @@ def checked(name: str, value: Any) -> Any:
 
 def check_event_type(given: object) -> None:
     """Raise a `TypeError` if this is not the class of an event."""
+    from .events import ScriptOutput, SkillEvent  # few developers ask for events
+
     if not (isinstance(given, type) and issubclass(given, SkillEvent | ScriptOutput)):
         raise TypeError(
             'on() takes the class of an event: SkillLoaded, ResourceRead, ScriptFinished, SkillEvent for all of them, '
@@ -166,6 +166,8 @@ def _directories(name: str, value: Any) -> Any:
 
 
 def _registries(name: str, value: Any) -> list[Any]:
+    from pydantic_ai_skills.registries.base import as_registry  # most toolsets have directories only
+
     return [as_registry(each) for each in ([value] if hasattr(value, 'get_skills') else _items(name, value, str))]
 
 

@@ -36,9 +36,8 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai_skills.exceptions import SkillError
 from pydantic_ai_skills.types.skill import DepsT, Skill
 
-from .library import SkillLibrary, may_read
+from .library import SkillLibrary, carried, may_read
 from .prompt import View
-from .recording import carried
 from .results import rename_tools
 
 DEFAULT_ID = 'skills'

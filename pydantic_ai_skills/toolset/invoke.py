@@ -13,8 +13,8 @@ NOT_GIVEN: Any = object()
 """Stands for dependencies that were not given: `None` is what many agents have."""
 
 _NUMBER = r'(?<![A-Z$\\])\$(\d{1,2})(?![\w]|[.,]\d)'
-_PLACES = re.compile(rf'{_NUMBER}|\$ARGUMENTS\[(\d{{1,3}})\]|\$ARGUMENTS\b')
-_COUNTS_FROM_ZERO = re.compile(_NUMBER.replace(r'\d{1,2}', '0'))
+_PLACES = rf'{_NUMBER}|\$ARGUMENTS\[(\d{{1,3}})\]|\$ARGUMENTS\b'
+_COUNTS_FROM_ZERO = _NUMBER.replace(r'\d{1,2}', '0')
 
 
 def context_of(deps: Any) -> RunContext[Any] | None:
@@ -30,7 +30,7 @@ def fill_in_arguments(text: str, arguments: str) -> str:
     stays, since it may be an amount of money.
     """
     words = _words(arguments)
-    first = 0 if _COUNTS_FROM_ZERO.search(text) else 1
+    first = 0 if re.search(_COUNTS_FROM_ZERO, text) else 1
     found = False
 
     def fill(match: re.Match[str]) -> str:
@@ -42,7 +42,7 @@ def fill_in_arguments(text: str, arguments: str) -> str:
         found = True
         return arguments if position is None else words[position]
 
-    filled = _PLACES.sub(fill, text)
+    filled = re.sub(_PLACES, fill, text)
     return filled if found or not arguments.strip() else f'{filled}\n\nARGUMENTS: {arguments}'
 
 

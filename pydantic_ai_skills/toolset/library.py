@@ -6,11 +6,13 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from inspect import isawaitable
 from itertools import count
-from typing import TYPE_CHECKING, Any, Generic, TypeGuard
+from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 
 import anyio.to_thread
 from pydantic_ai.exceptions import UserError
@@ -21,25 +23,32 @@ from pydantic_ai_skills.directory.directory import SkillsDirectory
 from pydantic_ai_skills.execution.base import SkillScriptExecutor, is_sandbox
 from pydantic_ai_skills.execution.gate import Gate
 from pydantic_ai_skills.filesystem.locks import ThreadLock
-from pydantic_ai_skills.problems import SkillProblem, problem
-from pydantic_ai_skills.registries.base import SkillRegistry
+from pydantic_ai_skills.problems import SkillProblem, about_problem, problem
 from pydantic_ai_skills.types.found_skills import same_objects
 from pydantic_ai_skills.types.skill import DepsT, Skill
 
 from .compat import LOADS_FROM_CODE
 from .prompt import View, ViewSettings, attachments
-from .recording import about_problem
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.directory.watch import WatchedDirectory
+    from pydantic_ai_skills.registries.base import SkillRegistry
 
 logger = logging.getLogger('pydantic_ai_skills')
+
+T = TypeVar('T')
 
 SkillFilter = Callable[[RunContext[DepsT], Skill[DepsT]], bool | Awaitable[bool]]
 """Whether a skill exists for a run. It may be async."""
 
 MAX_SKILLS_FILTERED_AT_ONCE = 1_000
 """With more than this, `skill_filter` is called in a worker thread, so that the event loop need not wait."""
+
+FOR_CALLS = ('.recording', '.skill_text', 'pydantic_ai_skills.execution.arguments')
+"""What only calls of tools need. It is imported where the sources are read, so not on the event loop."""
+
+HIDDEN: ContextVar[frozenset[str]] = ContextVar('hidden_skills', default=frozenset())
+"""The names of skills that do not exist for the runs in this context: evaluations try an agent without a skill."""
 
 
 class SkillLibrary(Generic[DepsT]):
@@ -202,6 +211,8 @@ class SkillLibrary(Generic[DepsT]):
 
     def _look(self, *, include_registries: bool = False, include_directories: bool = True) -> View:
         """Read the parts or the sources, and make a new view if they have changed. The caller holds the lock."""
+        for module in FOR_CALLS:
+            import_module(module, __package__)
         last = self._view
         if self._parts:
             self._generations = self._generation_of_parts
@@ -271,7 +282,7 @@ class SkillLibrary(Generic[DepsT]):
     @property
     def has_filter(self) -> bool:
         """Whether runs may see different skills."""
-        return any(part.skill_filter is not None for part in self._parts or (self,))
+        return bool(HIDDEN.get()) or any(part.skill_filter is not None for part in self._parts or (self,))
 
     def listed(self, view: View, ctx: RunContext[DepsT] | None) -> View:
         """The view without the skills that pydantic-ai lists and loads as deferred capabilities."""
@@ -316,8 +327,9 @@ class SkillLibrary(Generic[DepsT]):
         ]
 
     def _answers(self, skills: Sequence[Skill[DepsT]], ctx: RunContext[DepsT]) -> list[bool | Awaitable[bool]]:
-        filters = [self.owner_of(skill).skill_filter for skill in skills]
-        return [ask is None or ask(ctx, skill) for ask, skill in zip(filters, skills, strict=True)]
+        hidden = HIDDEN.get()
+        filters = ((skill, self.owner_of(skill).skill_filter) for skill in skills)
+        return [skill.name not in hidden and (ask is None or ask(ctx, skill)) for skill, ask in filters]
 
     def named(self, names: Iterable[str]) -> list[Skill[Any]]:
         """The skills of these names, whether or not they exist for a run; none if nothing was read yet."""
@@ -343,6 +355,14 @@ def is_context(ctx: Any) -> TypeGuard[RunContext[Any]]:
     """Whether this is the context of a run, not `None` or a stand-in for one."""
     has_parts = isinstance(getattr(ctx, 'messages', None), list) and isinstance(getattr(ctx, 'tools', None), dict)
     return has_parts and isinstance(ctx, RunContext)
+
+
+def carried(ctx: RunContext[Any], field: str, default: T) -> T:
+    """A field of the context; the default in a durable unit that runs elsewhere, to which the field is not carried."""
+    try:
+        return getattr(ctx, field)
+    except UserError:
+        return default
 
 
 def _without_waiting(answer: Awaitable[bool]) -> bool:

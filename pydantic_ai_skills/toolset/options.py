@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence, Set
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_ai.tools import DocstringFormat
@@ -13,7 +13,6 @@ from typing_extensions import TypedDict
 
 from pydantic_ai_skills.catalog.search import SkillRanker
 from pydantic_ai_skills.directory.directory import SkillsDirectory
-from pydantic_ai_skills.directory.standard import Trust
 from pydantic_ai_skills.execution import ScriptPolicy, SkillScriptExecutor
 from pydantic_ai_skills.execution.work_dir import MAX_CONVERSATIONS, ChosenDir
 from pydantic_ai_skills.types.lookup import closest_first
@@ -22,6 +21,9 @@ from pydantic_ai_skills.types.skill import DepsT, Skill
 from .given import checked
 from .library import SkillFilter
 from .prompt import SearchTool
+
+if TYPE_CHECKING:
+    from pydantic_ai_skills.directory.standard import Trust
 
 AutoReload = bool | Literal['watch']
 

@@ -54,7 +54,7 @@ _HINTS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class View:
     """A catalog as the model sees it. It never changes; a new one replaces it as a whole."""
 
@@ -147,7 +147,7 @@ class ViewSettings(NamedTuple):
         if view.tools <= there:
             return view.instructions
         if there not in view.worded:
-            view.worded[there] = _part(self._render(view.catalog, view.tools & there)) if view.instructions else None
+            view.worded[there] = _part(self.render(view.catalog, view.tools & there)) if view.instructions else None
         return view.worded[there]
 
     def _show(self, catalog: Catalog, tools: frozenset[str]) -> tuple[frozenset[str], InstructionPart | None]:
@@ -156,14 +156,15 @@ class ViewSettings(NamedTuple):
         if not catalog.skills:
             return without, None
         if SEARCH not in self.tools:
-            return tools, _part(self._render(catalog, tools))
+            return tools, _part(self.render(catalog, tools))
         if self.search_tool == 'auto':
-            rendered = self._render(catalog, without)
+            rendered = self.render(catalog, without)
             if rendered.is_whole:
                 return without, _part(rendered)
-        return without | {SEARCH}, _part(self._render(catalog, without | {SEARCH}))
+        return without | {SEARCH}, _part(self.render(catalog, without | {SEARCH}))
 
-    def _render(self, catalog: Catalog, tools: frozenset[str]) -> Rendered:
+    def render(self, catalog: Catalog, tools: frozenset[str]) -> Rendered:
+        """The text of the instructions for a catalog, and which skills it lists."""
         budget = None if self.budget is None else self.budget - FRAME_CHARS
         return render_instructions(
             catalog.skills, tools=tools, template=self.template, budget=budget, pinned=self.pinned
@@ -217,6 +218,9 @@ class Rendered(NamedTuple):
     is_whole: bool
     """Whether nothing was left out of it."""
 
+    entries: Mapping[str, str]
+    """The line of each skill that is listed, by its name."""
+
 
 def render_instructions(
     skills: Mapping[str, Skill[Any]],
@@ -230,7 +234,7 @@ def render_instructions(
     text = template or _default_template(tools)
     room = None if budget is None else budget - len(text) + len(SKILLS_LIST)
     catalog = render_catalog(skills, room=room, tools=tools, pinned=pinned)
-    return Rendered(text.replace(SKILLS_LIST, catalog.text), catalog.is_whole)
+    return catalog._replace(text=text.replace(SKILLS_LIST, catalog.text))
 
 
 def _default_template(tools: Collection[str]) -> str:
@@ -249,18 +253,23 @@ def render_catalog(
     that are `pinned` are always shown in full.
     """
     if room is None or skills.keys() <= set(pinned):
-        return Rendered(_list(map(_whole_entry, skills.values())), is_whole=True)
+        return _rendered({name: _whole_entry(skill) for name, skill in skills.items()}, is_whole=True)
     names = {name: _entry(skill, None) for name, skill in skills.items()}
     if sum(map(len, names.values())) <= room:
-        whole = {name: _whole_entry(skill) for name, skill in skills.items()}
-        text = _list(whole.values())
-        if len(text) <= room:
-            return Rendered(text, is_whole=True)
-        if shortened := _shorten_all(skills, whole, pinned, room):
-            return Rendered(shortened, is_whole=False)
+        whole = _rendered({name: _whole_entry(skill) for name, skill in skills.items()}, is_whole=True)
+        if len(whole.text) <= room:
+            return whole
+        if shortened := _shorten_all(skills, whole.entries, pinned, room):
+            return _rendered(shortened)
     kept = {name: _whole_entry(skills[name]) for name in skills.keys() & set(pinned)}
-    bare = f'{_list({**names, **kept}.values())}\nDescriptions are left out here. {_way(tools)}'
-    return Rendered(bare if len(bare) <= room else _cut_list(names, kept, room, tools), is_whole=False)
+    bare = _rendered({**names, **kept}, after=f'\nDescriptions are left out here. {_way(tools)}')
+    return bare if len(bare.text) <= room else _cut_list(names, kept, room, tools)
+
+
+def _rendered(
+    entries: Mapping[str, str], *, is_whole: bool = False, note: str | None = None, after: str = ''
+) -> Rendered:
+    return Rendered(f'{_list(entries.values(), note)}{after}', is_whole, entries)
 
 
 def _whole_entry(skill: Skill[Any]) -> str:
@@ -278,8 +287,8 @@ def _list(entries: Iterable[str], note: str | None = None) -> str:
 
 def _shorten_all(
     skills: Mapping[str, Skill[Any]], whole: Mapping[str, str], pinned: Collection[str], room: int
-) -> str | None:
-    """The list with all but the pinned descriptions cut to one length; `None` if that is too short."""
+) -> dict[str, str] | None:
+    """The entries with all but the pinned descriptions cut to one length; `None` if that is too short."""
     texts = {name: one_line(skill.description) for name, skill in skills.items() if name not in pinned}
     empty = {name: _entry(skills[name], '') for name in texts}
     lengths = [len(escape(text, quote=False)) for text in texts.values()]
@@ -287,16 +296,16 @@ def _shorten_all(
     if length < MIN_DESCRIPTION_CHARS:
         return None
     shortened = {name: _entry(skills[name], shorten_description(text, length)) for name, text in texts.items()}
-    return _list({**whole, **shortened}.values())
+    return {**whole, **shortened}
 
 
-def _cut_list(names: Mapping[str, str], kept: Mapping[str, str], room: int, tools: Collection[str]) -> str:
+def _cut_list(names: Mapping[str, str], kept: Mapping[str, str], room: int, tools: Collection[str]) -> Rendered:
     """The names that fit beside the entries kept in full, sorted, and how many more there are."""
     note = f'<not_listed count="{{}}">{_way(tools)}</not_listed>'
     left = room - len(_list(kept.values(), note.format(len(names))))
     sizes = accumulate(0 if name in kept else len(entry) + 1 for name, entry in names.items())
     shown = {name: entry for (name, entry), size in zip(names.items(), sizes, strict=True) if size <= left} | dict(kept)
-    return _list((shown[name] for name in sorted(shown)), note.format(len(names) - len(shown)))
+    return _rendered({name: shown[name] for name in sorted(shown)}, note=note.format(len(names) - len(shown)))
 
 
 def _way(tools: Collection[str]) -> str:

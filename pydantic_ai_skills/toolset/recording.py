@@ -7,30 +7,34 @@ scripts only on request.
 
 from __future__ import annotations
 
+import inspect
 import logging
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Generic, TypeAlias, TypeVar
 
+import anyio.to_thread
 from opentelemetry.trace import INVALID_SPAN, NoOpTracer, Span, StatusCode, Tracer, get_current_span, get_tracer
 from pydantic_ai.exceptions import ToolFailed, UserError
-from pydantic_ai.messages import ToolReturnPart
 from pydantic_ai.tools import RunContext, ToolDefinition
 
-from pydantic_ai_skills.exceptions import SkillError
-from pydantic_ai_skills.execution import ScriptResult
-from pydantic_ai_skills.execution.base import SkillScriptStoppedError
-from pydantic_ai_skills.problems import SkillProblem
+from pydantic_ai_skills.exceptions import SkillError, SkillScriptExecutionError
+from pydantic_ai_skills.execution.result import ScriptResult, SkillScriptStoppedError
+from pydantic_ai_skills.types.functions import guarded
 from pydantic_ai_skills.types.script import SkillScript
 from pydantic_ai_skills.types.skill import DepsT, Skill
 
 from .durable import as_step, is_in_dbos, is_replayed
-from .events import EventHandlers, ResourceRead, ScriptFinished, SkillLoaded, streamed
+from .events import EventHandler, ResourceRead, ScriptFinished, ScriptOutput, SkillEvent, SkillLoaded, streamed
+from .events import EventT as HandledT
+from .library import carried
+from .results import text_of_value
 
 logger = logging.getLogger('pydantic_ai_skills')
 
@@ -94,6 +98,44 @@ class Record(Generic[EventT]):
             **fields,
         )
         return Done(value=value, event=self.event)
+
+
+class EventHandlers(Generic[DepsT]):
+    """The application's functions that handle events."""
+
+    def __init__(self) -> None:
+        self.functions: list[tuple[type[SkillEvent | ScriptOutput], EventHandler[DepsT, Any]]] = []
+        self.others: Sequence[EventHandlers[DepsT]] = ()
+
+    def adopt(self, others: Sequence[EventHandlers[DepsT]]) -> None:
+        """Also call the functions of these handlers, including those added to them later."""
+        self.others = others
+
+    def add(self, event_type: type[HandledT], handler: EventHandler[DepsT, HandledT]) -> EventHandler[DepsT, HandledT]:
+        """Call the function for each event of this type from now on; return the function, as a decorator does."""
+        self.functions.append((event_type, handler))
+        return handler
+
+    def hear(self, event_type: type[SkillEvent | ScriptOutput]) -> bool:
+        """Whether a function is called for events of this type."""
+        own = any(issubclass(event_type, each) for each, _ in self.functions)
+        return own or any(other.hear(event_type) for other in self.others)
+
+    async def tell(self, ctx: RunContext[DepsT], event: SkillEvent | ScriptOutput) -> None:
+        """Call the functions for an event, one after another. A failure is logged and does not stop the others."""
+        for event_type, handler in tuple(self.functions):
+            if not isinstance(event, event_type):
+                continue
+            try:
+                told = handler(ctx, event)
+                if inspect.isawaitable(told):
+                    await told
+            except Exception as failure:  # noqa: BLE001 - the border between the application's code and the run
+                log = partial(logger.error, 'A handler of %s failed', type(event).__name__, exc_info=failure)
+                # A log handler reads source files for the traceback, so not on the event loop.
+                await anyio.to_thread.run_sync(log)
+        for other in self.others:
+            await other.tell(ctx, event)
 
 
 class Recorder(Generic[DepsT]):
@@ -232,15 +274,6 @@ def _about_event(event: ActionEvent) -> Attributes:
     return attributes
 
 
-def about_problem(problem: SkillProblem) -> Attributes:
-    """Attributes of a problem of a skill or a source."""
-    return {
-        'skill.problem.code': problem.code,
-        'skill.problem.severity': problem.severity,
-        'skill.problem.path': problem.path,
-    }
-
-
 # --- Spans --------------------------------------------------------------------------------------------------------
 
 
@@ -308,15 +341,19 @@ def _log(skill: Skill[Any], event: ActionEvent) -> None:
     logger.info(*what, extra={**_about_skill(skill), **_about_event(event)})
 
 
-def carried(ctx: RunContext[Any], field: str, default: T) -> T:
-    """A field of the context; the default in a durable unit that runs elsewhere, to which the field is not carried."""
-    try:
-        return getattr(ctx, field)
-    except UserError:
-        return default
-
-
 # --- How scripts end ----------------------------------------------------------------------------------------------
+
+
+async def run_script(script: SkillScript, ctx: RunContext[Any], args: Any) -> tuple[Any, dict[str, Any]]:
+    """Run a script; return its value and the event fields for how it ended."""
+    return await ending_of(partial(_run_script, script, ctx, args))
+
+
+async def _run_script(script: SkillScript, ctx: RunContext[Any], args: Any) -> Any:
+    """What a script returns; the `run` of a subclass is guarded like a function."""
+    if not script.has_own_run:
+        return await script.run(ctx, args)
+    return await guarded(script.run(ctx, args), what=f'script {script.name!r}', error=SkillScriptExecutionError)
 
 
 async def ending_of(run: Callable[[], Awaitable[Any]]) -> tuple[Any, dict[str, Any]]:
@@ -338,13 +375,3 @@ def failed(failure: Exception, duration: float) -> dict[str, Any]:
     """The event fields of a script that could not be run, or of a function that failed."""
     result = ScriptResult(exit_code=1, stdout='', stderr=str(failure), duration=duration)
     return {'outcome': 'failed', 'result': result, 'error': str(failure)}
-
-
-def text_of_value(value: Any) -> str:
-    """What the model reads when it is sent this as the result of a tool."""
-    if value is None or isinstance(value, str):
-        return value or ''
-    try:
-        return ToolReturnPart('', value, '').model_response_str()
-    except ValueError:
-        return repr(value)

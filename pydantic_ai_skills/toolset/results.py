@@ -10,20 +10,22 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from html import escape
+from html import escape, unescape
 from itertools import accumulate
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_ai.exceptions import ApprovalRequired, ModelRetry, ToolFailed
 from pydantic_ai.messages import TextContent, ToolReturn, ToolReturnPart, is_multi_modal_content
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_jsonable_python
 
-from pydantic_ai_skills.execution.base import ScriptResult, describe_exit
-from pydantic_ai_skills.parsing.characters import HIDDEN
+from pydantic_ai_skills.parsing.characters import hidden_characters
 from pydantic_ai_skills.types.skill import Skill
 
 from .compat import framing
+
+if TYPE_CHECKING:
+    from pydantic_ai_skills.execution.result import ScriptResult
 
 MAX_DESCRIPTION_CHARS = 1024
 """How much of one description is shown in a list of skills."""
@@ -34,12 +36,17 @@ MIN_ABOUT_CHARS = 12
 PAGE_BYTES = 40_000
 """How much of a text resource, or of the list of all skills, is sent at once."""
 
+INSTRUCTIONS = 'SKILL.md'
+"""The name under which instructions that are too long to be sent at once can be read."""
+
 MAX_RESULT_BYTES = 64 * 1024
 """How much one answer may have, with names and tags counted."""
 
 # Only tags around text that is not escaped are registered: pydantic-ai escapes registered tags in instructions.
 _STDOUT = framing.register_tag('script_stdout')
 _STDERR = framing.register_tag('script_stderr')
+SKILL_INSTRUCTIONS = framing.register_tag('skill_instructions')
+"""The tag around the instructions of a skill."""
 
 _LINE_ENDS = re.compile('\r\n?|[\u2028\u2029]')
 _OUR_TAGS = re.compile(
@@ -47,13 +54,12 @@ _OUR_TAGS = re.compile(
     re.IGNORECASE,
 )
 _CUT = '\n[The rest was cut.]'
-_WHEN = re.compile(
+_WHEN = (
     r'(?<=[.!?;:] )(?:(?:use|invoke|load|activate|apply|call|choose|trigger)\w*\b'
-    r'(?=[^.!?]*\b(?:when|if|for|to)\w*\b)|when).*?(?:[.!?](?= |$)|$)',
-    re.IGNORECASE,
+    r'(?=[^.!?]*\b(?:when|if|for|to)\w*\b)|when).*?(?:[.!?](?= |$)|$)'
 )
 
-_FOR_TERMINALS = re.compile(
+_FOR_TERMINALS = (
     r'\x1b(?:\[[0-?]*[ -/]*[@-~]'  # colours, and moves of the cursor
     r'|\][^\x07\x1b]*(?:\x07|\x1b\\)'  # titles and links
     r'|[ -/]*[0-~])'
@@ -109,6 +115,16 @@ def outgoing_tool(tool: ToolDefinition) -> ToolDefinition:
     return replace(tool, description=description, parameters_json_schema=schema)
 
 
+def text_of_value(value: Any) -> str:
+    """What the model reads when it is sent this as the result of a tool."""
+    if value is None or isinstance(value, str):
+        return value or ''
+    try:
+        return ToolReturnPart('', value, '').model_response_str()
+    except ValueError:
+        return repr(value)
+
+
 def visible(text: str) -> str:
     """Clean text in which no tag can pass for one of this package's."""
     return _OUR_TAGS.sub('&lt;', clean(text))
@@ -116,7 +132,7 @@ def visible(text: str) -> str:
 
 def escaped(text: str) -> str:
     r"""Text with its hidden characters written out, such as `\u202e`, for a person who has to see them."""
-    return HIDDEN.sub(lambda match: match[0].encode('unicode_escape').decode(), text)
+    return hidden_characters().sub(lambda match: match[0].encode('unicode_escape').decode(), text)
 
 
 def cut(text: str, room: int = MAX_RESULT_BYTES, note: str = _CUT) -> str:
@@ -153,7 +169,7 @@ def _each_text(value: Any, change: Callable[[str], str] = visible) -> Any:
 
 def clean(text: str) -> str:
     """Remove characters that hide, reorder or smuggle text; lines end with a line feed."""
-    return HIDDEN.sub('', _LINE_ENDS.sub('\n', text))
+    return hidden_characters().sub('', _LINE_ENDS.sub('\n', text))
 
 
 def one_line(text: str) -> str:
@@ -172,7 +188,7 @@ def shorten(text: str, room: int) -> str:
 def shorten_description(text: str, room: int) -> str:
     """Shorten a description, and keep as much as possible of the sentence that says when to use the skill."""
     text = one_line(text)
-    when = _WHEN.search(text)
+    when = re.search(_WHEN, text, re.IGNORECASE)
     if when is None or _escaped_length(text) <= room:
         return shorten(text, room)
     about, when_to_use = text[: when.start()].rstrip(), shorten(when[0], room)
@@ -188,6 +204,12 @@ def element(tag: str, text: str | None, /, **attributes: str | None) -> str:
     """An XML element with escaped text and attributes. Those that are `None` are left out."""
     start = opening(tag, **attributes)
     return f'{start[:-1]}/>' if text is None else f'{start}{escape(text, quote=False)}</{tag}>'
+
+
+def text_in(element: str) -> str | None:
+    """The text that `element` was given."""
+    start, _, rest = element.partition('>')
+    return None if start.endswith('/') else unescape(rest.rpartition('<')[0])
 
 
 def opening(tag: str, /, **attributes: str | None) -> str:
@@ -282,6 +304,8 @@ def render_result(
         return stdout if stdout.strip() else '(The script printed nothing.)'
     told = [cut(visible(why), MAX_RESULT_BYTES // 8)] if why else []
     if result.exit_code:
+        from pydantic_ai_skills.execution.result import describe_exit  # not needed where every script succeeds
+
         told.append(f'Exit code: {describe_exit(result.exit_code)}')
     if result.missing:
         told.append(result.missing.for_model)
@@ -301,7 +325,7 @@ def render_result(
 
 def _printed(text: str) -> str:
     """Output without terminal sequences. Each redraw of a progress bar becomes a line."""
-    return clean(_FOR_TERMINALS.sub('', text).replace('\r\n', '\n').replace('\r', '\n'))
+    return clean(re.sub(_FOR_TERMINALS, '', text).replace('\r\n', '\n').replace('\r', '\n'))
 
 
 def _framed(tag: str, text: str, room: int) -> str:

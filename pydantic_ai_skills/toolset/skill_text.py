@@ -19,8 +19,10 @@ from pydantic_ai_skills.types.skill import Skill, SkillFiles
 
 from .compat import framing
 from .results import (
+    INSTRUCTIONS,
     MAX_DESCRIPTION_CHARS,
     MAX_RESULT_BYTES,
+    SKILL_INSTRUCTIONS,
     Framed,
     clean,
     cut,
@@ -30,9 +32,6 @@ from .results import (
     shorten,
     visible,
 )
-
-INSTRUCTIONS = 'SKILL.md'
-"""The name under which instructions that are too long to be sent at once can be read."""
 
 FILES_BYTES = 2_000
 """How long the lists of files of a skill may be in any case."""
@@ -48,8 +47,6 @@ MAX_SCRIPTS_EXPLAINED = 20
 
 MAX_PLACE_CHARS = 4096
 """How long the location of a skill may be."""
-
-_SKILL_INSTRUCTIONS = framing.register_tag('skill_instructions')
 
 
 class SkillContent(NamedTuple):
@@ -85,12 +82,12 @@ def render_skill(skill: Skill[Any], content: SkillContent, *, framed: bool = Tru
     parts += _files(content)
     if not skill.is_trusted:
         parts += _declared_tools(skill)
-    frame = framing.wrap(_SKILL_INSTRUCTIONS, '\n\n') if framed else '\n'
+    frame = framing.wrap(SKILL_INSTRUCTIONS, '\n\n') if framed else '\n'
     room = MAX_RESULT_BYTES - _size('\n'.join((*parts, frame, '</skill>')))
     instructions = _instructions(content.instructions, room)
     if not framed:
         return '\n'.join((*parts, '</skill>', '', instructions))
-    return Framed('\n'.join((*parts, framing.wrap(_SKILL_INSTRUCTIONS, f'\n{instructions}\n'), '</skill>')))
+    return Framed('\n'.join((*parts, framing.wrap(SKILL_INSTRUCTIONS, f'\n{instructions}\n'), '</skill>')))
 
 
 def _place(skill: Skill[Any]) -> str | None:

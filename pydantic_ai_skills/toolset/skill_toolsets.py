@@ -35,7 +35,7 @@ CONFLICT_HINT = (
 """What to do if two tools have one name."""
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False, repr=False)
 class ToolOfToolset(ToolsetTool[Any]):
     """A tool of a toolset that a skill brings."""
 

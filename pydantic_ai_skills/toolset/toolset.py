@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import anyio.to_thread
 from pydantic_ai.exceptions import ApprovalRequired, ModelRetry, ToolFailed
@@ -17,7 +17,7 @@ from pydantic_ai.toolsets.function import FunctionToolsetTool
 from typing_extensions import Unpack
 
 from pydantic_ai_skills.catalog.merge import list_files_of
-from pydantic_ai_skills.catalog.search import SkillSearch
+from pydantic_ai_skills.catalog.search import SkillSearch, wait_here
 from pydantic_ai_skills.exceptions import SkillError, SkillNotFoundError
 from pydantic_ai_skills.execution.base import SkillScriptExecutor
 from pydantic_ai_skills.execution.gate import Gate, check_policy
@@ -28,7 +28,6 @@ from pydantic_ai_skills.types.skill import DepsT, Skill, SkillOptions
 from pydantic_ai_skills.types.wrapper import SkillWrapper
 
 from .actions import SkillActions
-from .events import EventHandler, EventT
 from .given import SkillsByName, check_event_type, checked, open_directories, view_settings, warn_of_skill
 from .history import DEFAULT_ID, INVOKED, NOTICE, SkillHistory
 from .invoke import NOT_GIVEN, context_of
@@ -38,11 +37,13 @@ from .model_tools import ModelTools
 from .of_run import ADDED, ToolsetOfRun
 from .options import SkillsToolsetOptions, for_function_toolset, published, with_defaults, with_places
 from .prompt import TOOLS
-from .recording import Recorder
 from .results import outgoing, outgoing_error, outgoing_tool
 from .skill_tools import call_tool_of_skill, served_tools
 from .skill_toolsets import SkillToolsets, WithToolsets
 from .work_folder import WorkFolders
+
+if TYPE_CHECKING:
+    from .events import EventHandler, EventT
 
 USING_TOOLS = frozenset({'read_skill_resource', 'run_skill_script'})
 """The tools that need a loaded skill."""
@@ -98,15 +99,13 @@ class SkillsToolset(WorkFolders, WithToolsets[DepsT]):
         """Loads the sources lazily and swaps the catalog atomically."""
         self.history = SkillHistory[DepsT](self.library, toolset_id, TOOLS)
         """Tells from the messages of a run which skills are loaded."""
-        self.recorder = Recorder[DepsT](toolset_id)
-        """Records loads, reads and runs as spans, logs and events."""
         self.script_executor: SkillScriptExecutor | None = given['script_executor']
         self.work_dirs = WorkDirs(given['work_dir'], most=given['max_work_dirs'])
-        self.actions = SkillActions[DepsT](self.library, self.history, self.recorder, self.work_dirs)
+        self.actions = SkillActions[DepsT](self.library, self.history, self.work_dirs)
         """Single entry point for loading, reading and running."""
         self.toolsets = SkillToolsets(self.actions)
-        self._search = SkillSearch(given['ranker'])
-        self._model_tools = ModelTools[DepsT](self.actions, self._search)
+        self.skill_search = SkillSearch(given['ranker'])
+        self._model_tools = ModelTools[DepsT](self.actions, self.skill_search)
         self._prepared: dict[tuple[frozenset[str], int], dict[str, ToolsetTool[DepsT]]] = {}
         for skill in given['skills'] or ():
             self._write(skill)
@@ -128,7 +127,8 @@ class SkillsToolset(WorkFolders, WithToolsets[DepsT]):
         view = self.library.look()
         skills = view.catalog.skills
         of_files = (problem for skill in skills.values() for problem in skill.file_problems)
-        return [*view.catalog.problems, *view.problems, *of_files, *self.actions.typed.problems(skills)]
+        of_tools = self.actions.typed.problems(skills)
+        return [*view.catalog.problems, *view.problems, *of_files, *of_tools, *self.skill_search.problems]
 
     def get_skill(self, name: str) -> Skill[DepsT]:
         """The skill of this name.
@@ -153,7 +153,7 @@ class SkillsToolset(WorkFolders, WithToolsets[DepsT]):
             SkillError: The ranker failed.
         """
         skills = self.library.look().catalog.skills
-        return self._search.find(query, skills, skills, limit)
+        return self.skill_search.find(query, skills, skills, limit)
 
     async def visible_skills(self, ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
         """The skills that a run may see, sorted by name."""
@@ -196,18 +196,21 @@ class SkillsToolset(WorkFolders, WithToolsets[DepsT]):
         mark = {INVOKED: {'skill': skill.name, 'toolset': self.id}}
         return [f'/{skill.name} {arguments}'.strip(), TextContent(text, metadata=mark)]
 
-    async def load(self, *, tools: bool = False) -> None:
+    async def load(self, *, tools: bool = False, search: bool = False) -> None:
         """Read the skills now, off the event loop, so that the first run does not have to.
 
         Args:
             tools: Whether to make the typed tools of all skills too, which imports their `tools.py`, so that they are
                 ready for resumed conversations.
+            search: Whether to build the index of the search too, so that the first search does not have to.
         """
         await self.library.load()
-        skills = self.library.look().catalog.skills.values()
-        await anyio.to_thread.run_sync(partial(list_files_of, skills, judge=True))
+        skills = self.library.look().catalog.skills
+        await anyio.to_thread.run_sync(partial(list_files_of, skills.values(), judge=True))
+        if search:
+            await anyio.to_thread.run_sync(self.skill_search.prepare, skills, wait_here)
         if tools:
-            for skill in skills:
+            for skill in skills.values():
                 with suppress(SkillError):  # already logged
                     await self.actions.make_tools(skill)
 
@@ -219,7 +222,7 @@ class SkillsToolset(WorkFolders, WithToolsets[DepsT]):
                 `ScriptOutput` for what scripts print while they run.
         """
         check_event_type(event_type)
-        return partial(self.recorder.handlers.add, event_type)
+        return partial(self.actions.recorder.handlers.add, event_type)
 
     def reload(self, *, include_registries: bool = False) -> None:
         """Read the directories again, and the registries if asked to. Skills written in Python stay.
@@ -253,9 +256,7 @@ class SkillsToolset(WorkFolders, WithToolsets[DepsT]):
 
         Args:
             func: The function.
-            **options: `name`, `description`, and the fields of `SkillOptions`: `license`, `compatibility`, `metadata`,
-                `resources`, `scripts`, `tools`, `toolsets`, `allowed_tools`, `disable_model_invocation`,
-                `user_invocable` and `model_settings`.
+            **options: `name`, `description`, and the fields of `SkillOptions`, such as `license` or `scripts`.
 
         Raises:
             SkillValidationError: The name or the description does not follow the rules.

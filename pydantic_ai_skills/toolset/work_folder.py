@@ -11,14 +11,7 @@ from pydantic_ai.messages import BinaryContent
 from pydantic_ai.tools import RunContext
 
 from pydantic_ai_skills.exceptions import SkillResourceLoadError
-from pydantic_ai_skills.execution.work_dir import WorkDirs
-from pydantic_ai_skills.execution.work_files import (
-    MAX_READ_BYTES,
-    has_work_file,
-    list_work_files,
-    read_work_file,
-    write_work_file,
-)
+from pydantic_ai_skills.execution.work_dir import MAX_READ_BYTES, WorkDirs
 from pydantic_ai_skills.filesystem.content import as_content
 from pydantic_ai_skills.filesystem.safe_open import split_path
 
@@ -75,6 +68,8 @@ class WorkFolders:
             SkillError: One cannot be written, or the work folder is not on this machine.
             OSError: A file to copy cannot be read.
         """
+        from pydantic_ai_skills.execution.work_files import write_work_file  # not needed before files are exchanged
+
         folder = self.work_dirs.now(where).local_path()
         for name, content in files.items():
             if isinstance(content, Path):
@@ -94,6 +89,8 @@ class WorkFolders:
         Raises:
             SkillError: There is no such file, it is too long, or the work folder is not on this machine.
         """
+        from pydantic_ai_skills.execution.work_files import read_work_file
+
         return read_work_file(self.work_dirs.now(where).local_path(), name, max_bytes=max_bytes)
 
     async def aclose(self, conversation_id: str | None = None) -> None:
@@ -133,6 +130,8 @@ async def read_from_work_dir(work_dirs: WorkDirs, ctx: RunContext[Any], name: st
 
 
 def _read(folder: Path, name: str) -> bytes | None:
+    from pydantic_ai_skills.execution.work_files import has_work_file, list_work_files, read_work_file
+
     if has_work_file(folder, name):
         return read_work_file(folder, name)
     # The model was shown each name on one line, without invisible characters.

@@ -20,7 +20,7 @@ from pydantic_ai_skills.exceptions import SkillError, SkillResourceLoadError
 from pydantic_ai_skills.execution.base import is_sandbox
 from pydantic_ai_skills.execution.launch import COMMAND
 from pydantic_ai_skills.execution.work_backend import WorkDirBackend
-from pydantic_ai_skills.execution.work_files import MAX_READ_BYTES
+from pydantic_ai_skills.execution.work_dir import MAX_READ_BYTES
 from pydantic_ai_skills.filesystem.content import as_content
 from pydantic_ai_skills.filesystem.safe_open import OpenFolder, SkillFolder, reason
 from pydantic_ai_skills.types.lookup import closest_first

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pydantic_ai_skills.execution.base import ScriptResult
 from pydantic_ai_skills.execution.missing import MissingNeed
+from pydantic_ai_skills.execution.result import ScriptResult
 from pydantic_ai_skills.filesystem.safe_open import SkillFolder
 from pydantic_ai_skills.parsing.needs import read_needs
 from pydantic_ai_skills.parsing.needs.distributions import distribution_of

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic_ai_skills.exceptions import SkillError, SkillResourceNotFoundError, SkillScriptNotFoundError
-from pydantic_ai_skills.parsing.characters import HIDDEN
+from pydantic_ai_skills.parsing.characters import hidden_characters
 
 if TYPE_CHECKING:
     from .resource import SkillResource
@@ -30,15 +30,17 @@ MAX_NAMES_COMPARED = 200
 """Comparing more names one by one takes too long; an index finds the closest."""
 
 
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
+if TYPE_CHECKING:
+
+    class _Named(Protocol):
+        @property
+        def name(self) -> str: ...
 
 
 ItemKind = Literal['resource', 'script']
-NamedT = TypeVar('NamedT', bound=_Named)
+NamedT = TypeVar('NamedT', bound='_Named')
 
-_FOLDER = re.compile(r'(?:\$?\{(?:CLAUDE_SKILL_DIR|SKILL_DIR|baseDir)\}|\$(?:CLAUDE_SKILL_DIR|SKILL_DIR))/')
+_FOLDER = r'(?:\$?\{(?:CLAUDE_SKILL_DIR|SKILL_DIR|baseDir)\}|\$(?:CLAUDE_SKILL_DIR|SKILL_DIR))/'
 """Placeholders for the skill's folder at the beginning of a name."""
 
 _HOSTED = '/mnt/skills/'
@@ -115,7 +117,7 @@ def place_in(name: str, skill: Skill[Any]) -> Place:
     for beginning in beginnings:
         if path.startswith(beginning):
             return Place(path[len(beginning) :], is_fixed=True)
-    if placeholder := _FOLDER.match(path):
+    if placeholder := re.match(_FOLDER, path):
         return Place(path[placeholder.end() :], is_fixed=True)
     path = re.sub(r'^(?:\./+)+', '', path)
     before, own_folder, rest = f'/{path.removeprefix(_HOSTED)}'.rpartition(f'/{skill.name}/')
@@ -153,7 +155,7 @@ def _exact(name: str, place: Place, items: Sequence[NamedT]) -> list[NamedT]:
 
 
 def _without_hidden(name: str) -> str:
-    return HIDDEN.sub('', name)
+    return hidden_characters().sub('', name)
 
 
 def _similar(place: Place, items: Sequence[NamedT]) -> Iterator[list[NamedT]]:

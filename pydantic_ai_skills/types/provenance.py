@@ -30,6 +30,9 @@ class SkillProvenance:
     content_hash: str | None = None
     """A hash of the names, modes and bytes of all its files, such as `'sha256:…'`."""
 
+    signed_by: str | None = None
+    """Who signed this content, if that was verified; see `signers` of `FetchOptions`."""
+
     trusted: bool = False
     """Whether the developer vouches for the source."""
 

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from pydantic_ai_skills.exceptions import SkillValidationError
-from pydantic_ai_skills.parsing import SkillHeader, parse_skill_text
 
 from .attached import SkillFiles
+
+if TYPE_CHECKING:
+    from pydantic_ai_skills.parsing.header import SkillHeader
 
 _HARD_RULES = frozenset({'name-invalid', 'name-too-long', 'description-too-long'})
 """The rules about name and description that a text may break and still be a skill."""
@@ -40,6 +42,8 @@ class ReadSkills:
         Raises:
             SkillValidationError: There is no usable name or description, or the rules do not allow it.
         """
+        from pydantic_ai_skills.parsing.skill_md import parse_skill_text  # not needed before a text is read
+
         header, body, problems = parse_skill_text(text)
         refused = [problem for problem in problems if validate and problem.code in _HARD_RULES]
         if header is None or refused:

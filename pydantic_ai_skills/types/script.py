@@ -210,8 +210,8 @@ class SkillScript(SkillItem):
         what = f'script {self.name!r}'
         if (schema := self.schema) is not None:
             return await call_function(schema, ctx, args, what=what, error=SkillScriptExecutionError)
-        from pydantic_ai_skills.execution.base import ScriptResult  # not needed where no file is run
         from pydantic_ai_skills.execution.interpreters import refuse_links
+        from pydantic_ai_skills.execution.result import ScriptResult  # not needed where no file is run
 
         self._check_source()
         if self.executor is None:

@@ -13,7 +13,7 @@ from pydantic_ai.tools import Tool
 from pydantic_ai.toolsets import AbstractToolset
 
 from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError, SkillValidationError
-from pydantic_ai_skills.parsing import SkillHeader, find_headings
+from pydantic_ai_skills.parsing.header import SkillHeader
 from pydantic_ai_skills.parsing.skill_names import check_skill_name
 from pydantic_ai_skills.problems import SkillProblem
 
@@ -21,7 +21,6 @@ from .attached import Attached, ItemT, SkillFiles, add_item, files_of
 from .functions import DepsT
 from .instructions import InstructionsFunction, WrittenInstructions, check_function, only_in_a_run
 from .options import SkillOptions as SkillOptions
-from .provenance import SkillProvenance
 from .read_skills import ReadSkills
 from .resource import SkillResource
 from .script import ImportedCode, SkillScript
@@ -29,6 +28,8 @@ from .script import ImportedCode, SkillScript
 if TYPE_CHECKING:
     from pydantic_ai_skills.filesystem.pinned import PinnedFolder
     from pydantic_ai_skills.parsing.tool_specs import ToolSpec
+
+    from .provenance import SkillProvenance
 
 
 def _field(name: str, read: Callable[[Any], Any]) -> Any:
@@ -349,7 +350,11 @@ class Skill(Attached[DepsT], WrittenInstructions, ReadSkills):
         """The headings of the instructions, one a line, if they are known without reading a file."""
         if self._headings is not None:
             return self._headings
-        return find_headings(self._content.encode(errors='ignore')) if isinstance(self._content, str) else ''
+        if not isinstance(self._content, str):
+            return ''
+        from pydantic_ai_skills.parsing.skill_md import find_headings  # not needed before a search
+
+        return find_headings(self._content.encode(errors='ignore'))
 
     @property
     def is_trusted(self) -> bool:

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from anyio import to_thread
@@ -28,6 +28,7 @@ from pydantic_ai_skills.capability.spec import read_registries
 from pydantic_ai_skills.registries.address import KINDS
 from tests.conversations import Call, ScriptedModel, write_skill
 from tests.registries.repositories import GitServer, Repository
+from tests.registries.signing import Key
 
 pytestmark = pytest.mark.anyio
 
@@ -178,7 +179,7 @@ def test_a_url_alone_is_a_git_repository(folder: Path):
         (
             {'registries': [{'git': 'https://example.com/x', 'reff': 'hunter2'}]},
             snapshot(
-                "`registries` of a spec does not fit. 'reff': is not a setting; there are source, folder, archive, objects, well-known, mcp, marketplace, git, ref, path, plugins, prefix, trusted, token_env, ssh_key_file, timeout, offline, allowed_protocols, cache_dir, target_dir, token_user, locked, lock_file, refresh_interval, max_bytes, validate, max_depth, script_executor, only, rename."
+                "`registries` of a spec does not fit. 'reff': is not a setting; there are source, folder, archive, objects, well-known, mcp, marketplace, git, ref, path, plugins, prefix, trusted, token_env, ssh_key_file, require, signers, timeout, offline, allowed_protocols, cache_dir, target_dir, token_user, locked, lock_file, refresh_interval, max_bytes, validate, max_depth, script_executor, only, rename."
             ),
         ),
         (
@@ -407,3 +408,28 @@ def test_the_schema_of_specs_knows_the_settings():
     settings = schema['$defs']['SourceSpec']['properties']
     assert {'token', 'url', 'kind'}.isdisjoint(settings)
     assert list(settings)[:8] == ['source', *KINDS]
+
+
+def test_a_source_can_require_what_its_skills_have(folder: Path, tmp_path: Path):
+    key = Key(tmp_path)
+    identity = {'identity': 'me@acme.dev', 'issuer': 'https://acme.dev'}
+    given = {'folder': str(folder / 'skills'), 'require': ['signed', 'locked'], 'signers': [str(key.public), identity]}
+    (registry,) = read_registries([cast('Any', given)], executor=None) or []
+    assert isinstance(registry, FolderSkillsRegistry)
+    assert registry.require == ('locked', 'signed')
+    assert [(signer.pem, signer.sigstore) for signer in registry.signers] == [(key.public, None), (None, identity)]
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ({'require': ['tested']}, "'require.0': Input should be 'locked', 'signed', 'scanned' or 'evaluated'"),
+        ({'signers': [3]}, "'signers.0': Input should be a valid string"),
+        ({'signers': [{'identity': 'me'}]}, "'signers.0.SigstoreIdentity.issuer': Field required"),
+        ({'require': ['signed']}, "require=['signed'] needs signers="),
+    ],
+)
+def test_what_cannot_be_required_is_an_error(folder: Path, options: dict[str, Any], message: str):
+    with pytest.raises(SkillValidationError) as refused:
+        read_registries([cast('Any', {'folder': str(folder / 'skills'), **options})], executor=None)
+    assert message in str(refused.value)

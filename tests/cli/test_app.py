@@ -23,6 +23,8 @@ SOURCES = sorted(Path(str(pydantic_ai_skills.__file__)).parent.glob('cli/*.py'))
 PUBLIC_MODULES = {
     'pydantic_ai_skills',
     'pydantic_ai_skills.directory',
+    'pydantic_ai_skills.evals',
+    'pydantic_ai_skills.evals.stand_in',
     'pydantic_ai_skills.registries.git',
     'pydantic_ai_skills.types',
 }
@@ -50,7 +52,7 @@ def test_it_uses_public_names_only(source: Path):
 
 def test_the_version(cli: Cli):
     done = cli('--version')
-    assert (done.status, done.out) == (0, 'pydantic-ai-skills 0.1.0\n')
+    assert (done.status, done.out) == (0, 'pydantic-ai-skills 0.2.0\n')
 
 
 @pytest.mark.parametrize('args', [[], ['--help'], ['-h'], *([name, '--help'] for name in COMMANDS)])

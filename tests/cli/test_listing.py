@@ -57,6 +57,14 @@ class TestList:
                 'files': 2,
                 'problems': 1,
                 'source': None,
+                'trust': {
+                    'locked': False,
+                    'signed_by': None,
+                    'scanned': False,
+                    'scans': [],
+                    'evaluated': False,
+                    'score': None,
+                },
             }
         )
 

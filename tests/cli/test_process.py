@@ -61,6 +61,8 @@ class Command:
     stdin: str = ''
 
 
+QUERIES = '[{"query": "Convert miles, please", "should_trigger": true}, {"query": "Hello", "should_trigger": false}]'
+
 COMMANDS = {
     'list': Command(['list'], 'units', ['skills', 'problems'], ['list', 'nowhere'], "no directory 'nowhere'"),
     'show': Command(['show', 'units'], 'Run `convert.sh`', ['name', 'instructions'], ['show', 'x'], "no skill 'x'"),
@@ -68,7 +70,11 @@ COMMANDS = {
     'validate': Command(
         ['validate', 'broken'], 'description-missing', ['skills', 'problems', 'fixed'], ['validate', 'x'], 'x does not exist', status=1
     ),
+    'scan': Command(['scan', 'units'], 'scanned, no problems', ['skills', 'problems'], ['scan', 'x'], "no skill 'x'"),
     'prompt': Command(['prompt', 'units'], '<available_skills>', ['instructions', 'tools'], ['prompt', 'x'], "no skill 'x'"),
+    'explain': Command(
+        ['explain', 'miles'], 'What fits the prompt', ['prompt', 'skills', 'overlaps'], ['explain'], 'Give either a PROMPT or --overlaps'
+    ),
     'run': Command(
         ['run', 'units', 'convert.sh', '--', '26'], '26 mi', ['command', 'exit_code'], ['run', 'units', 'x'], "no script 'x'"
     ),
@@ -121,6 +127,7 @@ COMMANDS = {
         'Unknown model',
         stdin='convert miles\nrun convert.sh 26\n',
     ),
+    'eval': Command(['eval'], '2 of 2 queries passed', ['model', 'trigger'], ['eval', 'x'], "There is no skill 'x'"),
     'doctor': Command(['doctor'], 'Sandbox', ['findings'], ['doctor', 'x'], "There is no skill 'x'"),
 }  # fmt: skip
 
@@ -248,7 +255,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         app / 'skills/units',
         'Converts miles. Use for lengths.',
         'Run `convert.sh` with a number.',
-        files={'convert.sh': 'echo "$1 mi"', 'units.md': 'mi'},
+        files={'convert.sh': 'echo "$1 mi"', 'units.md': 'mi', 'evals/triggers.json': QUERIES},
     )
     write(app, {'skills/evil/SKILL.md': skill_md('evil', '"\\e[2J\\e]0;x\\a [bold]text[/]"')})
     home.mkdir()

@@ -63,6 +63,19 @@ def test_only_the_beginning_is_read_at_discovery(tmp_path: Path) -> None:
         _ = skill.content
 
 
+async def test_cases_for_evaluations_are_not_for_the_model(tmp_path: Path) -> None:
+    files = {'evals/evals.json': '[]', 'evals/check.py': 'print(1)', 'evals.md': ''}
+    write_skill(tmp_path / 'a', files=files)
+    toolset = SkillsToolset[Any](directories=[tmp_path])
+    loaded, text = await call_tool(toolset, 'load_skill', skill_name='a')
+    assert (loaded, 'evals.md' in text, 'evals.json' in text, 'check.py' in text) == (True, True, False, False)
+    read, why = await call_tool(toolset, 'read_skill_resource', skill_name='a', resource_name='evals/evals.json')
+    assert (read, why) == (
+        False,
+        "There is no resource 'evals/evals.json' in skill 'a'. The resources are: 'evals.md'.",
+    )
+
+
 def test_files_are_listed_on_first_use(tmp_path: Path) -> None:
     write_skill(tmp_path / 's')
     skill = only_skill(tmp_path)

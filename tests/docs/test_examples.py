@@ -210,6 +210,7 @@ def example_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with the example skills, where the repository has them and in `skills`."""
     for folder in ('skills', 'examples/skills'):
         shutil.copytree(ROOT / 'examples/skills', tmp_path / folder)
+    shutil.copytree(ROOT / 'examples/library', tmp_path / 'examples/library')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, 'path', [str(tmp_path), *sys.path])
     return tmp_path

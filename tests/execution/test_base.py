@@ -10,14 +10,9 @@ import anyio
 import pytest
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.execution.base import (
-    CallableSkillScriptExecutor,
-    ScriptResult,
-    SkillScriptExecutor,
-    is_sandbox,
-    with_timeout,
-)
+from pydantic_ai_skills.execution.base import CallableSkillScriptExecutor, SkillScriptExecutor, is_sandbox, with_timeout
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
+from pydantic_ai_skills.execution.result import ScriptResult
 from pydantic_ai_skills.types import SkillScript
 
 SCRIPT = SkillScript('scripts/x.py', uri='/skill/scripts/x.py')

@@ -15,7 +15,6 @@ import pytest
 from anyio import to_thread
 
 from pydantic_ai_skills import ScriptLimits, SkillScriptExecutionError
-from pydantic_ai_skills.execution.base import SkillScriptStoppedError
 from pydantic_ai_skills.execution.bubblewrap.executor import BubblewrapSkillScriptExecutor
 from pydantic_ai_skills.execution.cgroup import (
     PREFIX,
@@ -26,6 +25,7 @@ from pydantic_ai_skills.execution.cgroup import (
     groups_in,
 )
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
+from pydantic_ai_skills.execution.result import SkillScriptStoppedError
 
 from .conftest import MakeScript
 

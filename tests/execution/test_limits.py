@@ -21,10 +21,10 @@ import pytest
 
 from pydantic_ai_skills.execution import disk_use
 from pydantic_ai_skills.execution import watchdog as watchdog_module
-from pydantic_ai_skills.execution.base import SkillScriptStoppedError
 from pydantic_ai_skills.execution.disk_use import WorkRoom, has_room, measure, room_in, unlinked
 from pydantic_ai_skills.execution.limits import MIB, ScriptLimits
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
+from pydantic_ai_skills.execution.result import SkillScriptStoppedError
 from pydantic_ai_skills.execution.watchdog import (
     WATCH_INTERVAL,
     ProcessInfo,

@@ -19,10 +19,10 @@ from inline_snapshot import snapshot
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 from pydantic_ai_skills.execution import process as process_module
-from pydantic_ai_skills.execution.base import ScriptResult, SkillScriptTimeoutError
 from pydantic_ai_skills.execution.interpreters import ScriptHead
 from pydantic_ai_skills.execution.limits import ScriptLimits
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
+from pydantic_ai_skills.execution.result import ScriptResult, SkillScriptTimeoutError
 from pydantic_ai_skills.types import SkillScript
 from tests.folders import write
 

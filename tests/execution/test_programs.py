@@ -15,13 +15,12 @@ from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
+from starlette.testclient import TestClient
 
 from tests.servers import EXAMPLES, serving
 
-PROGRAMS = sorted(
-    path for path in EXAMPLES.rglob('*') if path.suffix in ('.py', '.html') and EXAMPLES / 'skills' not in path.parents
-)
-MAX_LINES = 60
+PROGRAMS = sorted(path for path in EXAMPLES.rglob('*.py') if EXAMPLES / 'skills' not in path.parents)
+MAX_LINES = 70
 
 
 @pytest.fixture
@@ -134,3 +133,23 @@ def test_a_service_with_several_tenants(tmp_path: Path) -> None:
         )
         with pytest.raises(urllib.error.HTTPError, match='403'):
             ask('nobody')
+
+
+def test_a_link_that_a_script_left_in_place_of_a_file_is_not_downloaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, 'path', [str(EXAMPLES), *sys.path])
+    chat = runpy.run_path(str(EXAMPLES / 'web_chat.py'))
+    with chat['skills'] as skills, TestClient(chat['app'], base_url='http://127.0.0.1') as client:
+        folder = skills.work_dir_of('mine')
+        (folder / 'real.txt').write_text('made by a script')
+        (tmp_path / 'private.txt').write_text('secret')
+        (folder / 'link.txt').symlink_to(tmp_path / 'private.txt')
+        chat['made'].update({('mine', 'real.txt'), ('mine', 'link.txt'), ('mine', 'gone.txt')})
+        names = ('real.txt', 'link.txt', 'gone.txt')
+        answers = [client.get('/page/files', params={'conversation': 'mine', 'name': name}) for name in names]
+    assert [(answer.status_code, answer.text) for answer in answers] == [
+        (200, 'made by a script'),
+        (404, 'There is no such file.'),
+        (404, 'There is no such file.'),
+    ]

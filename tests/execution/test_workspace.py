@@ -29,13 +29,9 @@ from pydantic_ai.workspaces import (
 )
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.execution.base import (
-    ScriptResult,
-    SkillScriptExecutor,
-    SkillScriptStoppedError,
-    SkillScriptTimeoutError,
-)
+from pydantic_ai_skills.execution.base import SkillScriptExecutor
 from pydantic_ai_skills.execution.packages import find_uv
+from pydantic_ai_skills.execution.result import ScriptResult, SkillScriptStoppedError, SkillScriptTimeoutError
 from pydantic_ai_skills.execution.workspace import WorkspaceSkillScriptExecutor
 from pydantic_ai_skills.types import SkillScript
 from tests.folders import write

@@ -81,11 +81,12 @@ def _in_module(module: Any, used: dict[str, bool]) -> Iterator[Expression]:
 
 
 def _in_source(module: str, tree: ast.AST) -> Iterator[Expression]:
-    """The expressions that are written where they are used: `re.sub(r'…', …)`."""
+    """The expressions that are compiled when they are used: `re.sub(r'…', …)`, or `re.sub(NAME, …)`."""
     for function, call in _calls(tree):
         where = f'{module}:{function}'
         given = call.args[0]
-        text = given.value if isinstance(given, ast.Constant) else MADE_FROM_DATA[where]
+        named = getattr(sys.modules[module], ast.unparse(given), None)
+        text = given.value if isinstance(given, ast.Constant) else named or MADE_FROM_DATA[where]
         flags = ' '.join(ast.unparse(node) for node in (*call.args[1:], *(word.value for word in call.keywords)))
         multiline = re.MULTILINE if 'MULTILINE' in flags else re.NOFLAG
         assert isinstance(call.func, ast.Attribute)

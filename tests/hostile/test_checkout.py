@@ -30,6 +30,15 @@ TYPED = {
     'show': [['show', 'x'], ['show', 'x', '--standard']],
     'search': [['search', 'things']],
     'validate': [['validate'], ['validate', '--fix'], ['validate', '--format', 'sarif']],
+    'scan': [['scan'], ['scan', 'x', '--record'], ['scan', '--standard']],
+    'explain': [['explain', 'things'], ['explain', '--overlaps'], ['explain', 'things', '--standard']],
+    'eval': [
+        ['eval'],
+        ['eval', 'x', '--model', 'stand-in', '--yes'],
+        ['eval', 'x', '--model', 'stand-in', '--yes', '--standard'],
+        ['eval', 'x', '--model', 'stand-in', '--yes', '-d', '.claude/skills', '--baseline', 'HEAD'],
+        ['eval', 'x', '--model', 'stand-in', '--yes', '--baseline', 'locked'],
+    ],
     'prompt': [['prompt'], ['prompt', 'x'], ['prompt', 'x', '--standard'], ['prompt', 'x', '--packages']],
     'run': [
         ['run', 'x', 'scripts/run.py'],
@@ -50,7 +59,7 @@ TYPED = {
     'chat': [['chat', 'load x'], ['chat', '--yes', 'run scripts/run.py', '-d', '.claude/skills']],
     'doctor': [['doctor']],
 }
-SHOWING = ('list', 'show', 'prompt', 'search', 'validate', 'doctor', 'serve')
+SHOWING = ('list', 'show', 'prompt', 'search', 'explain', 'validate', 'scan', 'doctor', 'serve')
 MORE_SOURCES = """
 [[tool.pydantic-ai-skills.mcp]]
 url = "touch {marker}"
@@ -113,6 +122,10 @@ into = "linked/theirs"
             ),
             '.claude/skills/x/SKILL.md': skill_md('x', f'Does things.\n{declared}'),
             '.claude/skills/x/tools.py': code,
+            '.claude/skills/x/evals/triggers.json': '[{"query": "do things", "should_trigger": true}]',
+            '.claude/skills/x/evals/evals.json': json.dumps(
+                {'evals': [{'id': 1, 'prompt': 'Do things.', 'checks': [{'type': 'contains', 'text': 'x'}]}]}
+            ),
             '.claude/skills/x/scripts/run.py': code,
             # What Python, a shell with `.` in its path or git might find here.
             **dict.fromkeys(('typer.py', 'sitecustomize.py', 'git.py', 'yaml.py'), code),
@@ -163,7 +176,8 @@ def test_in_a_hostile_checkout_nothing_is_executed_and_nothing_sent(
         if not (name == 'new' and as_json):
             assert HOW_TO_TRUST in said, (args, said)
         assert SECRET not in said
-        assert (done.status in (0, 1)) == (name in (*SHOWING, 'new', 'trust')), (args, done)
+        shows = name in (*SHOWING, 'new', 'trust') or typed == ['eval']  # without tasks, which run scripts
+        assert (done.status in (0, 1)) == shows, (args, done)
         assert not marker.exists(), args
         assert server.requests == [], args
         shutil.rmtree(hostile / '.claude/skills/fresh', ignore_errors=True)

@@ -235,6 +235,7 @@ def test_36_the_table_has_every_place_where_code_is_started(scoreboard: Scoreboa
 STARTS = {
     '_lazy.py': ['import_module'],  # modules of this package
     'cli/doctor.py': ['subprocess.run', 'system'],  # git and bwrap, for their versions
+    'evals/baseline.py': ['subprocess.run'],  # git, for another version of a skill
     'execution/bubblewrap/devices.py': ['subprocess.Popen'],  # unshare, for a /dev that cannot be changed
     'execution/bubblewrap/executor.py': ['subprocess.run', 'system'],  # a trial of the sandbox
     'execution/cgroup.py': ['subprocess.run'],
@@ -247,6 +248,7 @@ STARTS = {
     'registries/mcp/address.py': ['StdioTransport'],  # servers that the developer or user named
     'registries/packages/modules/source.py': ['import_module'],  # functions and skills of packages
     'toolset/compat.py': ['import_module'],  # modules of pydantic-ai
+    'toolset/library.py': ['import_module'],  # modules of this package, named in the source
     'toolset/typed_tools/module.py': ['exec'],  # tools.py
     'types/read_skills.py': ['import_module'],  # a module of this package, named in the source
 }

@@ -41,7 +41,7 @@ from functools import cache
 from pathlib import Path
 from pydantic_ai_skills.execution import *
 from pydantic_ai_skills.execution import base
-from pydantic_ai_skills.execution.base import SkillScriptStoppedError
+from pydantic_ai_skills.execution.result import SkillScriptStoppedError
 from pydantic_ai_skills.execution.limits import ScriptLimits
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 from pydantic_ai_skills.types import SkillScript

@@ -21,12 +21,12 @@ import pytest
 from anyio import to_thread
 
 from pydantic_ai_skills.exceptions import SandboxUnavailableError
-from pydantic_ai_skills.execution.base import ScriptResult, SkillScriptStoppedError
 from pydantic_ai_skills.execution.bubblewrap.executor import BubblewrapSkillScriptExecutor
 from pydantic_ai_skills.execution.cgroup import control_groups
 from pydantic_ai_skills.execution.gate import describe_call
 from pydantic_ai_skills.execution.limits import MIB, ScriptLimits
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
+from pydantic_ai_skills.execution.result import ScriptResult, SkillScriptStoppedError
 from pydantic_ai_skills.types import SkillScript
 from tests.execution.conftest import write_script
 

@@ -18,9 +18,9 @@ import pytest
 from anyio import to_thread
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
-from pydantic_ai_skills.execution.base import SkillScriptTimeoutError
 from pydantic_ai_skills.execution.bubblewrap.executor import BubblewrapSkillScriptExecutor
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor, SubprocessSkillScriptExecutor
+from pydantic_ai_skills.execution.result import SkillScriptTimeoutError
 from tests.execution.conftest import write_script, zombies
 
 from .conftest import CPU_TIME, Scoreboard, Stopwatch, processes_with, wait_until

@@ -17,10 +17,13 @@ from pydantic_ai_skills import (
     SkillRegistryError,
     SkillsProject,
     SkillValidationError,
+    audit_skill,
+    record_scan,
 )
 from pydantic_ai_skills.filesystem.locks import LockFile
 from tests.folders import CONTEXT, call_tool, write, write_skill
 from tests.registries.repositories import Repository
+from tests.registries.signing import Key
 
 
 @pytest.fixture
@@ -373,3 +376,51 @@ class TestScripts:
         monkeypatch.setenv('PATH', str(root))
         with pytest.raises(SandboxUnavailableError):
             SkillsProject(root).toolset()
+
+
+class TestRequirements:
+    def test_the_project_and_a_source_say_what_skills_have_to_have(self, root: Path, repository: Repository):
+        write(root, {'pyproject.toml': settings('require = ["scanned"]')})
+        project = SkillsProject.find(root)
+        project.add(source(repository, require=('locked',), skills=('pdf',)))
+        assert 'require = ["locked"]' in (root / 'pyproject.toml').read_text()
+        toolset = project.toolset()
+        assert dict(toolset.skills) == {}
+        (problem,) = toolset.problems
+        assert "The skill 'pdf' is left out: it is not scanned. Run: pydantic-ai-skills scan pdf." in problem.message
+        (skill,) = project.toolset(require=False, read_only=True).skills.values()
+        assert skill.source is not None
+        record_scan(project.lock_file, skill.source.content_hash or '', audit_skill(skill.path or '').verdict)
+        assert list(project.toolset().skills) == ['pdf']
+
+    def test_signers_are_files_of_the_project_or_identities(self, root: Path, repository: Repository, tmp_path: Path):
+        Key(root, 'release')
+        identity = {'identity': 'me', 'issuer': 'https://acme.dev'}
+        write(root, {'pyproject.toml': settings('signers = ["release.pub"]')})
+        project = SkillsProject.find(root)
+        own = source(repository, signers=({**identity, 'trust_config': 'trust.json'}, identity))
+        assert project.signers_of(own) == [
+            str(root / 'release.pub'),
+            {**identity, 'trust_config': str(root / 'trust.json')},
+            identity,
+        ]
+        project.add(own)
+        assert (
+            'signers = [{ identity = "me", issuer = "https://acme.dev", trust_config = "trust.json" }'
+            in (root / 'pyproject.toml').read_text()
+        )
+        assert SkillsProject.find(root).sources == (own,)
+
+    @pytest.mark.parametrize(
+        ('text', 'message'),
+        [
+            ('require = ["tested"]', "'require.0': Input should be 'locked', 'signed', 'scanned' or 'evaluated'"),
+            ('require = "locked"', "'require': Input should be a list"),
+            ('signers = [1]', "'signers.0': Input should be a valid string"),
+        ],
+    )
+    def test_what_does_not_fit_is_told(self, root: Path, text: str, message: str):
+        write(root, {'pyproject.toml': settings(text)})
+        with pytest.raises(SkillValidationError) as refused:
+            _ = SkillsProject.find(root).settings
+        assert message in str(refused.value)

@@ -87,7 +87,7 @@ class TestTheFile:
             ('<<<<<<< HEAD\nversion = 1\n', 'Invalid statement'),
             (f'x = {"[" * 10_000}', 'RecursionError'),
             ('', "it has no 'version'"),
-            ('version = 2', 'its version is 2, and this package knows 1'),
+            ('version = 3', 'its version is 3, and this package knows 1 and 2'),
             ('version = 1\nsource = 3', "'int' object is not iterable"),
             ('version = 1\n[[source]]\n', "it has no 'kind'"),
             ('version = 1\n[[source]]\nkind = "git"\nurl = "u"\nref = 1\ncommit = "c"\n[source.skills]\n', 'ref is 1'),

@@ -12,8 +12,8 @@ from pydantic_ai.messages import BinaryContent, TextContent, ToolReturn
 from pydantic_ai.tools import ToolDefinition
 
 from pydantic_ai_skills import Skill, SkillsToolset
-from pydantic_ai_skills.execution.base import ScriptResult
-from pydantic_ai_skills.parsing.characters import HIDDEN
+from pydantic_ai_skills.execution.result import ScriptResult
+from pydantic_ai_skills.parsing.characters import hidden_characters
 from pydantic_ai_skills.toolset.results import (
     MAX_RESULT_BYTES,
     Framed,
@@ -38,7 +38,7 @@ class Answer(BaseModel):
 def test_every_control_format_and_private_character_is_hidden():
     characters = map(chr, range(0x110000))
     hidden = {c for c in characters if unicodedata.category(c) in ('Cc', 'Cf', 'Cs', 'Co', 'Zl', 'Zp')} - {'\n', '\t'}
-    assert {c for c in hidden if not HIDDEN.match(c)} == set()
+    assert {c for c in hidden if not hidden_characters().match(c)} == set()
     assert clean('a\r\nb\rc\u2028d\te 漢 é 🙂') == 'a\nb\nc\nd\te 漢 é 🙂'
 
 

@@ -163,7 +163,7 @@ async def test_handlers_of_combined_capabilities_hear_it(skills: Path, tmp_path:
     await Agent[Any, Any](script.model, capabilities=parts).run('Go.')
     assert heard == ['hi\n']
     toolset = SkillsToolset[Any](directories=[skills], work_dir=tmp_path / 'work')
-    toolset.recorder.handlers.adopt([parts[1].toolset.recorder.handlers])
+    toolset.actions.recorder.handlers.adopt([parts[1].toolset.actions.recorder.handlers])
     (tmp_path / 'work/go').touch()
     await converse(toolset, LOAD, RUN)
     assert heard == ['hi\n', 'first\n', 'second\n']

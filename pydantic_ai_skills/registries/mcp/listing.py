@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
-from pydantic_ai_skills.filesystem.pinned import PinnedFile
+from pydantic_ai_skills.filesystem.pinned import PinnedFile, content_hash
 from pydantic_ai_skills.problems import SkillProblem, problem
-from pydantic_ai_skills.registries.manifest import content_hash, is_usable_path
+from pydantic_ai_skills.registries.manifest import is_usable_path
 
 from .frontmatter import check_frontmatter
 

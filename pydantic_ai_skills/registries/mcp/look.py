@@ -89,6 +89,8 @@ def look(
         moved = now.commit if now.commit != lock.commit else None
         changes = dict(_changes(wanted, lock))
         found = hold_to_lock(found, lock.without(others), changes, place=_place(server, listing), moved=moved)
+    if requirements := registry.requirements():
+        found = requirements.hold(found, {}, place=_place(server, listing))
     if last is not None and found.is_same(last.found):
         found = last.found
     return Look(found=found, server=server, skills=tuple(wanted), listing=listing, others=others, failure=failure)

@@ -82,6 +82,7 @@ class MCPSkillsRegistry(SourceRegistry):
             env: Variables for the process of a command, which gets few others.
             name: What to put before the name of a skill that another one has; by default what the server calls itself.
             **options: The options of all registries that fetch, except `target_dir`; see `FetchOptions`.
+                Files are read when they are used, so no skill is `'signed'`.
 
         Raises:
             ImportError: fastmcp is not installed.
@@ -103,7 +104,7 @@ class MCPSkillsRegistry(SourceRegistry):
         self._settings = settings
         self.url = self._address.url
         self.only, self.trusted = settings.only, settings.trusted
-        self.locked, self.lock_file = settings.locked, settings.lock_file
+        self.locked, self.lock_file, self.require = settings.locked, settings.lock_file, settings.require
         self.script_executor = settings.script_executor
 
     def __getstate__(self) -> dict[str, Any]:

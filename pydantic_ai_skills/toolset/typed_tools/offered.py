@@ -18,9 +18,8 @@ from pydantic_ai_skills.execution.gate import describe_script
 from pydantic_ai_skills.filesystem.locks import ThreadLock
 from pydantic_ai_skills.filesystem.safe_open import FileStamp
 from pydantic_ai_skills.parsing.skill_names import MAX_TOOL_NAME_LENGTH, tool_name
-from pydantic_ai_skills.problems import SkillProblem, problem
+from pydantic_ai_skills.problems import SkillProblem, about_problem, problem
 from pydantic_ai_skills.toolset.library import may_read
-from pydantic_ai_skills.toolset.recording import about_problem
 from pydantic_ai_skills.types.found_skills import same_objects
 from pydantic_ai_skills.types.lookup import program
 from pydantic_ai_skills.types.script import SkillScript

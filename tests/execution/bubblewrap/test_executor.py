@@ -19,7 +19,6 @@ import pytest
 from anyio import to_thread
 
 from pydantic_ai_skills.exceptions import SandboxUnavailableError, SkillScriptExecutionError
-from pydantic_ai_skills.execution.base import SkillScriptTimeoutError
 from pydantic_ai_skills.execution.bubblewrap import executor as sandbox
 from pydantic_ai_skills.execution.bubblewrap import mounts
 from pydantic_ai_skills.execution.bubblewrap.command import Handshake
@@ -32,6 +31,7 @@ from pydantic_ai_skills.execution.bubblewrap.mounts import (
     system_mounts,
 )
 from pydantic_ai_skills.execution.limits import MIB, ScriptLimits
+from pydantic_ai_skills.execution.result import SkillScriptTimeoutError
 from pydantic_ai_skills.types import SkillScript
 from tests.execution.conftest import MakeScript, if_installed, write_wheel
 

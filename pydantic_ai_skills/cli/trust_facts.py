@@ -1,0 +1,37 @@
+"""What is known about the content of a skill, as `list` and `show` tell it, and which skills it is recorded for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from pydantic_ai_skills import KnownFacts, Skill
+
+
+def is_of_source(skill: Skill[Any]) -> bool:
+    """Whether a skill was fetched, so that what is found out about it is recorded without being asked for."""
+    return skill.source is not None and skill.source.commit is not None
+
+
+def trust_data(known: KnownFacts, skill: Skill[Any]) -> dict[str, Any]:
+    """What is known about a skill, as JSON."""
+    facts = known.about(skill)
+    return {
+        'locked': known.is_locked(skill),
+        'signed_by': facts.signed_by,
+        'scanned': facts.is_scanned,
+        'scans': [asdict(verdict) for verdict in facts.scans.values()],
+        'evaluated': facts.score is not None,
+        'score': facts.score and asdict(facts.score),
+    }
+
+
+def trust_lines(known: KnownFacts, skill: Skill[Any]) -> dict[str, str]:
+    """The same, for people. What is not known is empty."""
+    facts = known.about(skill)
+    return {
+        'locked': 'yes' if known.is_locked(skill) else '',
+        'signed': facts.signed_by or '',
+        'scanned': '; '.join(map(str, facts.scans.values())),
+        'evaluated': str(facts.score or ''),
+    }
