@@ -153,7 +153,8 @@ typecheck: $(READY) ## Check types, strictly
 	@$(BIN)/pyright --pythonpath $(BIN)/python
 
 screenshots: $(READY) browser ## Take the pictures of the documentation again
-	@$(BIN)/pytest -q tests/browser --update-examples
+	@$(BIN)/pytest -q tests/browser tests/docs/test_terminal.py --update-examples
+	@$(BIN)/python docs/trace.py docs/images
 
 # Without --quiet, which would hide the warnings from --strict too.
 docs: $(READY) ## Build the documentation into site/

@@ -21,20 +21,31 @@ PAGE = Path('docs/benchmarks.md')
 PLOT = Path('docs/images/benchmark-peers.svg')
 SIZES_PLOT = Path('docs/images/benchmark-sizes.svg')
 
-_BAR, _STEP, _LEFT, _WIDTH = 14, 26, 250, 460
+_BAR, _STEP, _LEFT, _WIDTH = 14, 26, 300, 410
 _STYLE = 'font-family="system-ui, sans-serif" font-size="12" fill="#888"'
 
 
 def write_figures(figures: Sequence[Figure]) -> None:
-    """Write the figures of `make bench`."""
-    head = ['what', 'measured', 'against', 'judged', 'limit', '', 'against what']
-    rows = [head, ['---', '---:', '---:', '---:', '---:', '---', '---'], *(figure.shown for figure in figures)]
+    """Write the figures of `make bench` that have a limit, and a plot. All others are printed at the terminal only."""
+    head = ['what', 'figure', 'limit', 'compared with']
+    rows = [head, ['---', '---:', '---:', '---'], *(_row(figure) for figure in figures if figure.limit is not None)]
     table = '\n'.join(f'| {" | ".join(row)} |' for row in rows)
     times = [figure for figure in figures if re.match(r'(cold|warm) start|reload of', figure.what)]
     bars = [(figure.what, figure.measured) for figure in times]
     SIZES_PLOT.write_text(_plot(bars, 'ms'), 'utf-8')
-    image = f'![Time to start and to reload, by the number of skills](images/{SIZES_PLOT.name})'
-    _replace('figures', f'{_made_with("make bench")}\n\n{table}\n\n{image}\n')
+    image = _image('Time to start and to reload, by the number of skills', SIZES_PLOT)
+    _replace('figures', f'{image}\n\n{table}\n\n{_made_with("make bench")}\n')
+
+
+def _row(figure: Figure) -> list[str]:
+    """What was measured, as a ratio where there is a baseline; its limit; and what it is compared with."""
+    what, _, _, judged, limit, kept, against = figure.shown
+    return [what, judged.strip() if kept == 'ok' else f'**{judged.strip()}**, missed', limit.strip(), against]
+
+
+def _image(text: str, plot: Path) -> str:
+    """A picture that can be scrolled where the page is narrow."""
+    return f'<div class="picture" markdown>\n![{text}](images/{plot.name})\n</div>'
 
 
 def write_peers(results: Sequence[tuple[str, float, float]], floor: float, count: int) -> None:
@@ -52,8 +63,8 @@ def write_peers(results: Sequence[tuple[str, float, float]], floor: float, count
     table = '\n'.join(f'| {" | ".join(row)} |' for row in rows)
     bars = sorted(((name, one) for name, one, _ in results), key=lambda bar: bar[1])
     PLOT.write_text(_plot(bars, 'ms'), 'utf-8')
-    image = f'![Time to find {count:,} skills, by library](images/{PLOT.name})'
-    _replace('peers', f'{_made_with("make bench-peers")} {count:,} skills.\n\n{table}\n\n{image}\n')
+    image = _image(f'Time to find {count:,} skills, by library', PLOT)
+    _replace('peers', f'{image}\n\n{table}\n\n{_made_with("make bench-peers")} {count:,} skills.\n')
 
 
 def _made_with(command: str) -> str:

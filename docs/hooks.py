@@ -1,4 +1,8 @@
-"""What mkdocs does besides building pages: it publishes their text for agents, who read Markdown better than HTML."""
+"""What mkdocs does besides building pages.
+
+It lists the names of the API, highlights frontmatter, and publishes each page as Markdown, which agents read better
+than HTML.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,17 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
+from skill_md_lexer import use_it
+
+from pydantic_ai_skills import exceptions
+
+use_it()
 
 _pages: list[Page] = []
 
 _SNIPPET = re.compile(r'^--8<-- "(.+)"$', re.MULTILINE)
+_NAME = re.compile(r'^::: pydantic_ai_skills\.(\w+)$', re.MULTILINE)
+_TITLE = re.compile(r'^# (.+)$', re.MULTILINE)
 _LINK = re.compile(r'\[([^\]]+)\]\([^)]*\)')
 
 
@@ -28,11 +39,18 @@ def on_nav(nav: Navigation, /, *, config: MkDocsConfig, files: Files) -> None:
     _pages[:] = nav.pages
 
 
+def on_page_markdown(markdown: str, /, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Fill in the names of the API, and the changelog, whose links start at the root of the repository."""
+    if page.file.src_uri == 'changelog.md':
+        return _with_snippets(markdown).replace('](docs/', '](')
+    return markdown.replace('<!-- names -->', _names())
+
+
 def on_post_build(*, config: MkDocsConfig) -> None:
     """Write each page as Markdown, `llms.txt` with a line a page, and `llms-full.txt` with all of them."""
     site, lines, texts = Path(config.site_dir), list[str](), list[str]()
     for page in _pages:
-        text = _SNIPPET.sub(lambda match: Path(match[1]).read_text('utf-8').rstrip(), page.markdown or '')
+        text = _with_snippets(page.markdown or '')
         (site / page.file.src_uri).write_text(text, 'utf-8')
         texts.append(text)
         title = cast(str, page.title)  # pyright: ignore[reportUnknownMemberType] - a property of mkdocs' own making
@@ -40,6 +58,27 @@ def on_post_build(*, config: MkDocsConfig) -> None:
     head = f'# {config.site_name}\n\n> {config.site_description}\n'
     (site / 'llms.txt').write_text('\n'.join((head, '## Pages\n', *lines, '')), 'utf-8')
     (site / 'llms-full.txt').write_text('\n\n'.join((head, *texts)), 'utf-8')
+
+
+def _with_snippets(text: str) -> str:
+    return _SNIPPET.sub(lambda match: Path(match[1]).read_text('utf-8').rstrip(), text)
+
+
+def _names() -> str:
+    """A table of all public names, with a row for each page of the reference."""
+    rows = ['| page | names |', '|---|---|']
+    for file in (page.file for page in _pages if page.file.src_uri.startswith('api/')):
+        text = file.content_string
+        names = [entry for name in _NAME.findall(text) for entry in _entries(name)]
+        shown = ', '.join(f'[`{name.rpartition(".")[2]}`][pydantic_ai_skills.{name}]' for name in names)
+        title = _TITLE.findall(text)[0]
+        rows.append(f'| [{title}]({file.src_uri}) | {shown} |')
+    return '\n'.join(rows)
+
+
+def _entries(name: str) -> list[str]:
+    """What a name stands for: itself, or every error."""
+    return [f'{name}.{error}' for error in exceptions.__all__] if name == 'exceptions' else [name]
 
 
 def _first_sentence(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Trace an agent that uses a skill, and draw the trace: `python docs/trace.py docs/images/trace.svg`. Needs no network.
+"""Trace an agent that uses a skill, and draw the trace: `python docs/trace.py docs/images`. Needs no network.
 
 The model is a stand-in that takes 40 ms for each answer; everything else is real.
 """
@@ -35,9 +35,11 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ('run_skill_script', {**SKILL, 'script_name': 'convert', 'args': {'_': ['26.2', 'mi', 'km']}}),
 ]
 
-WIDTH, ROW, NAMES, BARS = 900, 26, 470, 190
+WIDTH, ROW, NAMES, BARS = 960, 26, 470, 190
 COLOURS = {'invoke_agent': '#6b7280', 'chat': '#2563eb'}
 OURS, FAILED = '#059669', '#dc2626'
+PALETTES = {'trace.svg': ('#ffffff', '#111827', '#4b5563'), 'trace-dark.svg': ('#1e2129', '#e5e7eb', '#9ca3af')}
+"""The files, and the colours of each: paper, names, and what is written beside the bars."""
 
 
 async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -65,21 +67,26 @@ async def trace() -> Sequence[ReadableSpan]:
     return sorted(exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
 
 
-def draw(spans: Sequence[ReadableSpan]) -> str:
+def draw(spans: Sequence[ReadableSpan], file: str = 'trace.svg') -> str:
     """A picture with a row for each span: its name, when it began and ended, and some of its attributes."""
     begin, end = spans[0].start_time or 0, max(span.end_time or 0 for span in spans)
     height = ROW * len(spans) + 20
-    rows = '\n'.join(row for index, span in enumerate(spans) for row in _row(span, index, spans, begin, end - begin))
+    paper, *inks = PALETTES[file]
+    rows = '\n'.join(
+        row for index, span in enumerate(spans) for row in _row(span, index, spans, begin, end - begin, *inks)
+    )
     return f"""\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="13">
 <title>The trace of an agent run that loads a skill, reads a resource and runs a script twice</title>
-<rect width="{WIDTH}" height="{height}" rx="6" fill="#ffffff"/>
+<rect width="{WIDTH}" height="{height}" rx="6" fill="{paper}"/>
 {rows}
 </svg>
 """
 
 
-def _row(span: ReadableSpan, index: int, spans: Sequence[ReadableSpan], begin: int, total: int) -> Iterator[str]:
+def _row(
+    span: ReadableSpan, index: int, spans: Sequence[ReadableSpan], begin: int, total: int, ink: str, faint: str
+) -> Iterator[str]:
     start, end = (span.start_time or 0) - begin, (span.end_time or 0) - begin
     y, x, width = 10 + index * ROW, NAMES + start * BARS / total, max(2.0, (end - start) * BARS / total)
     attributes = span.attributes or {}
@@ -90,9 +97,9 @@ def _row(span: ReadableSpan, index: int, spans: Sequence[ReadableSpan], begin: i
     told = [f'{(end - start) / 1e6:.1f} ms']
     if ours:
         told += [f'{word} {attributes[name]}' for name, word in SHOWN.items() if name in attributes]
-    yield f'<text x="{12 + 18 * _depth(span, spans)}" y="{y + 17}" fill="#111827">{escape(span.name)}</text>'
+    yield f'<text x="{12 + 18 * _depth(span, spans)}" y="{y + 17}" fill="{ink}">{escape(span.name)}</text>'
     yield f'<rect x="{x:.1f}" y="{y + 5}" width="{width:.1f}" height="16" rx="3" fill="{colour}"/>'
-    yield f'<text x="{NAMES + BARS + 14}" y="{y + 17}" fill="#4b5563" font-size="12">{escape(", ".join(told))}</text>'
+    yield f'<text x="{NAMES + BARS + 14}" y="{y + 17}" fill="{faint}" font-size="12">{escape(", ".join(told))}</text>'
 
 
 def _depth(span: ReadableSpan, spans: Sequence[ReadableSpan]) -> int:
@@ -101,4 +108,6 @@ def _depth(span: ReadableSpan, spans: Sequence[ReadableSpan]) -> int:
 
 
 if __name__ == '__main__':
-    Path(sys.argv[1]).write_text(draw(asyncio.run(trace())), 'utf-8')
+    run = asyncio.run(trace())
+    for name in PALETTES:
+        Path(sys.argv[1], name).write_text(draw(run, name), 'utf-8')

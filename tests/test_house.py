@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
 import tomllib
@@ -65,6 +66,9 @@ def walk(step: str) -> list[tuple[str, str]]:
     """The functions of the package that run for a step, as files and names, once everything is imported."""
     asyncio.run(_take(step, Recorder()))
     recorder = Recorder()
+    # What other tests have left behind is removed before, not meanwhile.
+    gc.collect()
+    gc.disable()
     # The threads that are started from now on, and this one.
     threading.setprofile(recorder)
     sys.setprofile(recorder)
@@ -73,6 +77,7 @@ def walk(step: str) -> list[tuple[str, str]]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
+        gc.enable()
     return recorder.calls
 
 

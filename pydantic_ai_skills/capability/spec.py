@@ -239,7 +239,7 @@ class SkillsSpec(PlainOptions, total=False):
     script_executor: ExecutorSpec | None
     """`local`, `bubblewrap` or `workspace`, or a mapping of one of them to its settings.
 
-    It runs the scripts of all directories and registries without an executor of their own.
+    It runs the scripts of all directories and registries that do not name their own.
     """
 
     script_policy: ScriptDecision | PolicySpec | None

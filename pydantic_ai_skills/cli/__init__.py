@@ -12,7 +12,8 @@ from importlib.util import find_spec
 
 __all__ = ('main',)
 
-PROGRAM = 'pydantic-ai-skills'
+PROGRAM, ALIAS = 'pydantic-ai-skills', 'pai-skills'
+"""What the command line is called; both names do the same."""
 
 
 def main() -> None:
@@ -37,4 +38,7 @@ def main() -> None:
     # A relative folder means the current one, where a checkout may have a program called `git`.
     folders = filter(os.path.isabs, os.environ.get('PATH', '').split(os.pathsep))
     os.environ['PATH'] = os.pathsep.join(folders) or os.defpath
-    app(prog_name=PROGRAM)
+    # pydantic-ai would print an advertisement before the first answer of an agent.
+    os.environ['PYDANTIC_AI_NO_BANNER'] = '1'
+    called = os.path.basename(sys.argv[0])
+    app(prog_name=called if called == ALIAS else PROGRAM)

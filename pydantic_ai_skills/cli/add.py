@@ -11,13 +11,13 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from pydantic_ai_skills import ProjectSource, SkillsProject
+import pydantic_ai_skills as api
 
 from .choose import choose
 from .command import command
 from .output import Failure, Output, place
 from .skills import find_project
-from .sources import found_data
+from .sources import found_data, names_of
 
 
 class ExtraProtocol(StrEnum):
@@ -41,10 +41,11 @@ def add(
     ],
     path: Annotated[str, Option(metavar='FOLDER', help='The folder in it that contains skills, or is one.')] = '',
     skill: Annotated[
-        list[str] | None, Option('--skill', metavar='NAME', help='Take only this skill; may be repeated.')
+        list[str] | None, Option('--skill', metavar='NAME', help='Take only this skill. Can be repeated.')
     ] = None,
     plugin: Annotated[
-        list[str] | None, Option('--plugin', metavar='NAME', help='Take only this plugin of a marketplace; repeatable.')
+        list[str] | None,
+        Option('--plugin', metavar='NAME', help='Take only this plugin of a marketplace. Can be repeated.'),
     ] = None,
     take_all: Annotated[bool, Option('--all', help='Take all its skills, without asking which.')] = False,
     prefix: Annotated[str, Option(metavar='TEXT', help='Put this before the names of its skills.')] = '',
@@ -60,19 +61,19 @@ def add(
         list[ExtraProtocol] | None, Option('--allow', help='Allow a protocol that is not allowed by default.')
     ] = None,
 ) -> None:
-    """Add the skills of a source.
+    """The skills are fetched and written to `pyproject.toml` and `skills.lock`; keep both in git.
 
-    They are looked for in all its folders. If there are several, a person at a terminal is asked which to take; else
-    all are. They are fetched and written to `pyproject.toml` and `skills.lock`; keep both in git. Adding a source
-    again with another ref changes the ref, and `--skill` adds to the skills that were chosen before.
+    All folders of the source are searched. If it has several skills, a person at a terminal is asked which to take;
+    without a terminal, all are taken. Adding a source again with another ref changes the ref, and `--skill` adds to
+    the skills that were chosen before.
     """
     if skill and take_all:
-        raise Failure('--skill takes some skills and --all takes all; give one of them.')
+        raise Failure('Give either --skill or --all.')
     project = find_project()
     meant = _checked(address, path, token_env)
     # Whoever names a folder allows it.
     allowed = [*(allow or ()), *([ExtraProtocol.file] if meant.is_local else ())]
-    source = ProjectSource.of(
+    source = api.ProjectSource.of(
         kind=meant.kind,
         url=_from_project(meant, project),
         ref=meant.ref,
@@ -91,8 +92,7 @@ def add(
     if out.as_json:
         out.data({'source': source.fields(), **found_data(found)})
         return
-    for each in found.skills:
-        out.line(('added ', 'green'), (each.name, 'bold'), f'  {" ".join(each.description.split())}')
+    out.line(('added ', 'green'), (', '.join(names_of(found)), 'bold'))
     out.problems(found.problems)
     if len(found.skills) > 1 and not (source.skills or take_all):
         out.line(('These are all of its skills. To take only some, use --skill NAME.', 'dim'))
@@ -100,7 +100,7 @@ def add(
 
 
 def _chosen_skills(
-    out: Output, project: SkillsProject, source: ProjectSource, named: Iterable[str], take_all: bool
+    out: Output, project: api.SkillsProject, source: api.ProjectSource, named: Iterable[str], take_all: bool
 ) -> tuple[str, ...]:
     """The names of the skills to take, with those that were chosen before; none for all."""
     where = (source.kind, source.url, source.path)
@@ -114,8 +114,8 @@ def _chosen_skills(
     return choose(out, skills) if len(skills) > 1 else ()
 
 
-def _checked(url: str, path: str, token_env: str | None) -> ProjectSource:
-    address = ProjectSource.parse(url)
+def _checked(url: str, path: str, token_env: str | None) -> api.ProjectSource:
+    address = api.ProjectSource.parse(url)
     if path and address.path:
         raise Failure(f'The address already names the folder {address.path!r}; leave --path out.')
     if token_env is not None and token_env not in os.environ:
@@ -124,7 +124,7 @@ def _checked(url: str, path: str, token_env: str | None) -> ProjectSource:
     return address
 
 
-def _from_project(address: ProjectSource, project: SkillsProject) -> str:
+def _from_project(address: api.ProjectSource, project: api.SkillsProject) -> str:
     """The URL, or a local path relative to the project's folder, unless it is absolute."""
     if not address.is_local or os.path.isabs(address.url) or address.url.startswith('~'):
         return address.url

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from textwrap import shorten
 from typing import Any
 
-from pydantic_ai_skills import Skill
+import pydantic_ai_skills as api
 
 from .output import Failure, Output, counted
 
@@ -18,7 +18,7 @@ DESCRIPTION_WIDTH = 100
 """How many characters of a description are shown."""
 
 
-def choose(out: Output, skills: Sequence[Skill[Any]]) -> tuple[str, ...]:
+def choose(out: Output, skills: Sequence[api.Skill[Any]]) -> tuple[str, ...]:
     """Ask which skills to take, until the answer makes sense. Returns their names; none of them means all.
 
     Raises:

@@ -14,14 +14,14 @@ from typing import Annotated, Any, cast
 import typer
 from typer import Option
 
-from pydantic_ai_skills import SkillError, SkillNotFoundError, SkillScriptNotFoundError, SkillValidationError
+import pydantic_ai_skills as api
 
 from .output import Failure, Output
 
 SUCCESS, PROBLEMS_FOUND, USAGE_ERROR, OPERATION_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit statuses."""
 
-_USAGE_ERRORS = (Failure, SkillNotFoundError, SkillScriptNotFoundError, SkillValidationError)
+_USAGE_ERRORS = (Failure, api.SkillNotFoundError, api.SkillScriptNotFoundError, api.SkillValidationError)
 _JSON = Annotated[bool, Option('--json', help='Print JSON, for programs.')]
 _JSON_PARAMETER = Parameter('as_json', Parameter.KEYWORD_ONLY, default=False, annotation=_JSON)
 
@@ -48,7 +48,7 @@ def command(function: Callable[..., int | None]) -> Callable[..., None]:
             status = SUCCESS  # the reader stopped reading
         except _USAGE_ERRORS as error:
             status, message = USAGE_ERROR, str(error)
-        except (SkillError, ImportError) as error:
+        except (api.SkillError, ImportError) as error:
             status, message = OPERATION_FAILED, str(error)
         except OSError as error:
             what = error.strerror or str(error)

@@ -15,17 +15,7 @@ from typing import Annotated, Any, Literal
 
 from typer import Argument
 
-from pydantic_ai_skills import (
-    BubblewrapSkillScriptExecutor,
-    PackageSkillsRegistry,
-    ProjectSource,
-    SandboxUnavailableError,
-    Skill,
-    SkillError,
-    SkillsDirectory,
-    SkillsProject,
-    skill_needs,
-)
+import pydantic_ai_skills as api
 
 from .command import command
 from .needs import need_lines, needs_data
@@ -51,22 +41,25 @@ def doctor(
     out: Output,
     name: Annotated[
         str | None,
-        Argument(metavar='NAME', help='Report what this skill needs instead.', autocompletion=complete_skill_names),
+        Argument(
+            metavar='SKILL',
+            help='Report what this skill needs, by its name or path.',
+            autocompletion=complete_skill_names,
+        ),
     ] = None,
     *,
     chosen: ChosenSkills,
 ) -> None:
-    """Report what is installed, what is missing and how to get it.
+    """It checks versions, extras, programs, the sandbox, the cache and the folders of skills.
 
-    It checks versions, extras, programs, the sandbox, the cache and the folders of skills. With the name of a skill, it
-    reports the packages, programs and keys that the skill needs; its files are read, nothing of it is run. The exit
-    status is always 0: only you know what you need.
+    With SKILL, it reports the packages, programs and keys that the skill needs; its files are read, nothing of it is
+    run. The exit status is always 0: only you know what you need.
     """
     if name is not None:
-        _report_needs(out, find_skill(chosen.look(out), name))
+        _report_needs(out, find_skill(chosen.naming(name).look(out), name))
         return
     if chosen != ChosenSkills():
-        raise Failure('Options that choose skills go with the name of a skill.')
+        raise Failure('Options that choose skills need the name of a skill.')
     if out.as_json:
         out.data({'findings': [asdict(check) for section in SECTIONS.values() for check in _safely(section)]})
         return
@@ -82,8 +75,8 @@ def _show(out: Output, check: Check) -> None:
         out.line(f'          {check.advice}')
 
 
-def _report_needs(out: Output, skill: Skill[Any]) -> None:
-    needs = skill_needs(skill)
+def _report_needs(out: Output, skill: api.Skill[Any]) -> None:
+    needs = api.skill_needs(skill)
     if out.as_json:
         out.data({'skill': skill.name, 'needs': needs_data(needs)})
         return
@@ -93,7 +86,7 @@ def _report_needs(out: Output, skill: Skill[Any]) -> None:
         for line in lines:
             _show(out, Check(*line))
     if not sections:
-        out.line(f'{skill.name} needs nothing that its files tell of.')
+        out.line(f'{skill.name} needs no packages, programs or keys, as far as its files show.')
 
 
 def _safely(section: Callable[[], Iterator[Check]]) -> Iterator[Check]:
@@ -160,8 +153,8 @@ def _first_line(command: list[str]) -> str:
 
 def _sandbox() -> Iterator[Check]:
     try:
-        sandbox = BubblewrapSkillScriptExecutor()
-    except SandboxUnavailableError as error:
+        sandbox = api.BubblewrapSkillScriptExecutor()
+    except api.SandboxUnavailableError as error:
         advice = 'Without it, fetched scripts run only if you trust their source.'
         yield Check('bubblewrap', 'missing', str(error), advice)
         return
@@ -186,7 +179,7 @@ def _cache() -> Iterator[Check]:
 def _places() -> Iterator[Check]:
     try:
         project = find_project()
-    except SkillError as error:
+    except api.SkillError as error:
         yield Check('project', 'note', str(error), 'Correct the file.')
         return
     named = 'names its directories' if project.settings.directories is not None else 'uses the default directories'
@@ -199,7 +192,7 @@ def _places() -> Iterator[Check]:
     if not project.directories:
         yield Check('skills', 'missing', 'no directory of skills', 'Create a skill with: pydantic-ai-skills new NAME')
     yield from map(_directory, project.directories)
-    for folder in SkillsDirectory.standard(project=False):
+    for folder in api.SkillsDirectory.standard(project=False):
         if folder.path.is_dir():
             yield _directory(folder.path)
         else:
@@ -208,7 +201,7 @@ def _places() -> Iterator[Check]:
     yield from (_source(project, source) for source in project.sources)
 
 
-def _source(project: SkillsProject, source: ProjectSource) -> Check:
+def _source(project: api.SkillsProject, source: api.ProjectSource) -> Check:
     if not project.is_trusted:
         return Check(str(source), 'note', 'not used')
     if project.is_locked(source):
@@ -216,8 +209,8 @@ def _source(project: SkillsProject, source: ProjectSource) -> Check:
     return Check(str(source), 'missing', 'not in the lock file', 'Lock it with: pydantic-ai-skills sync')
 
 
-def _packages(project: SkillsProject) -> Iterator[Check]:
-    for package in PackageSkillsRegistry(packages=project.settings.packages).available:
+def _packages(project: api.SkillsProject) -> Iterator[Check]:
+    for package in api.PackageSkillsRegistry(packages=project.settings.packages).available:
         found = f'{package.version}, {counted(len(package.skills), "skill")}'
         advice = '' if package.offered else 'To use them, add the package to `packages` in [tool.pydantic-ai-skills].'
         yield Check(f'package {package.distribution}', 'note' if advice else 'ok', found, advice)
@@ -227,7 +220,7 @@ def _directory(directory: Path) -> Check:
     name = place(str(directory))
     if not directory.is_dir():
         return Check(name, 'missing', 'does not exist', 'Create it, or correct its path in pyproject.toml.')
-    found = SkillsDirectory(directory)
+    found = api.SkillsDirectory(directory)
     problems = len(found.problems)
     advice = f'See them with: pydantic-ai-skills validate {name}' if problems else ''
     text = f'{counted(len(found.get_skills()), "skill")}, {counted(problems, "problem")}'

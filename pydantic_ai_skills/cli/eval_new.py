@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic_ai_skills import Skill, SkillsToolset
+import pydantic_ai_skills as api
 
 from .output import Failure, Output, place
 from .skills import ChosenSkills, find_skill
@@ -47,15 +47,15 @@ def new_evals(out: Output, names: Sequence[str], chosen: ChosenSkills) -> None:
     _tell(out, skill, folder, list(missing), chosen)
 
 
-def _folder(skill: Skill[Any]) -> Path:
+def _folder(skill: api.Skill[Any]) -> Path:
     if skill.path is None or skill.source is not None:
-        raise Failure(f'{skill.name!r} is not a skill in a folder of yours, so there is no place to write to.')
+        raise Failure(f'{skill.name!r} was fetched or written in Python, so its folder cannot be written to.')
     if (Path(skill.path) / 'evals').is_symlink():
         raise Failure(f'{place(str(Path(skill.path) / "evals"))} is a link, which is not followed.')
     return Path(skill.path)
 
 
-def _tell(out: Output, skill: Skill[Any], folder: Path, written: list[str], chosen: ChosenSkills) -> None:
+def _tell(out: Output, skill: api.Skill[Any], folder: Path, written: list[str], chosen: ChosenSkills) -> None:
     if out.as_json:
         out.data({'name': skill.name, 'path': str(folder), 'files': written})
         return
@@ -66,7 +66,7 @@ def _tell(out: Output, skill: Skill[Any], folder: Path, written: list[str], chos
     out.line(f'pydantic-ai-skills eval {skill.name}{where}')
 
 
-def _tasks(skill: Skill[Any]) -> str:
+def _tasks(skill: api.Skill[Any]) -> str:
     """A first `evals.json`: one task, with a check of each kind that needs no model."""
     task = {
         'id': 1,
@@ -83,7 +83,7 @@ def _tasks(skill: Skill[Any]) -> str:
     return json.dumps({'skill_name': skill.name, 'evals': [task]}, indent=2, ensure_ascii=False) + '\n'
 
 
-def _queries(skill: Skill[Any], toolset: SkillsToolset[Any]) -> str:
+def _queries(skill: api.Skill[Any], toolset: api.SkillsToolset[Any]) -> str:
     """A first set of queries. Those for the most similar skills are the ones that tell most."""
     queries: list[dict[str, Any]] = [{'query': f'{hint}.', 'should_trigger': True} for hint in WANTED]
     for other in _neighbours(skill, toolset):
@@ -94,6 +94,6 @@ def _queries(skill: Skill[Any], toolset: SkillsToolset[Any]) -> str:
     return f'[\n{lines}\n]\n'
 
 
-def _neighbours(skill: Skill[Any], toolset: SkillsToolset[Any]) -> list[Skill[Any]]:
+def _neighbours(skill: api.Skill[Any], toolset: api.SkillsToolset[Any]) -> list[api.Skill[Any]]:
     found = toolset.search(f'{skill.name} {skill.description}', NEIGHBOURS + 1)
     return [other for other in found if other.name != skill.name][:NEIGHBOURS]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic_ai_skills import EvalScore, SkillsProject, SkillsToolset, record_score, skill_content_hash
+import pydantic_ai_skills as api
 from pydantic_ai_skills.evals import EvalReport, is_of_stand_in
 
 from .trust_facts import is_of_source
 
 
-def record_scores(project: SkillsProject, toolset: SkillsToolset[Any], report: EvalReport) -> list[str]:
+def record_scores(project: api.SkillsProject, toolset: api.SkillsToolset[Any], report: EvalReport) -> list[str]:
     """Record the scores of skills of the project's sources, and return the names of the skills.
 
     What the stand-in makes of a skill says little about it, so that is not recorded.
@@ -18,14 +18,14 @@ def record_scores(project: SkillsProject, toolset: SkillsToolset[Any], report: E
     recorded: list[str] = []
     for skill in toolset.skills.values() if project.is_trusted and not is_of_stand_in(report) else ():
         score = _score(report, skill.name)
-        content = skill_content_hash(skill) if score is not None and is_of_source(skill) else None
+        content = api.skill_content_hash(skill) if score is not None and is_of_source(skill) else None
         if score is not None and content is not None:
-            record_score(project.lock_file, content, score, name=skill.name)
+            api.record_score(project.lock_file, content, score, name=skill.name)
             recorded.append(skill.name)
     return recorded
 
 
-def _score(report: EvalReport, skill: str) -> EvalScore | None:
+def _score(report: EvalReport, skill: str) -> api.EvalScore | None:
     """The score of a skill, with what it adds; `None` if nothing of it could be checked."""
     score = report.score(skill)
     if score.pass_rate is None:
@@ -33,4 +33,4 @@ def _score(report: EvalReport, skill: str) -> EvalScore | None:
     tasks = next((each for each in report.outcome.skills if each.skill == skill), None) if report.outcome else None
     against = tasks.delta() if tasks else None
     delta = against.pass_rate.mean if against and against.pass_rate else None
-    return EvalScore(pass_rate=score.pass_rate, cases=score.cases, model=score.model, delta=delta)
+    return api.EvalScore(pass_rate=score.pass_rate, cases=score.cases, model=score.model, delta=delta)

@@ -9,14 +9,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from pydantic_ai_skills import (
-    ExplainedSkill,
-    Explanation,
-    SkillOverlap,
-    SkillsToolset,
-    explain_skills,
-    find_overlaps,
-)
+import pydantic_ai_skills as api
 
 from .command import PROBLEMS_FOUND, SUCCESS, command
 from .output import Failure, Output, counted, place
@@ -54,11 +47,11 @@ def explain(
     *,
     chosen: ChosenSkills,
 ) -> int:
-    """Explain why skills would be chosen for a prompt, or not.
+    """No model is asked and nothing is run.
 
     It shows what the model sees of each skill, what was cut, how the search ranks them and by which words, and which
-    skills are left out and why. No model is asked and nothing is run. The exit status is 1 if there are overlaps with
-    --overlaps, or if no skill fits the prompt.
+    skills are left out and why. The exit status is 1 if there are overlaps with --overlaps, or if no skill fits the
+    prompt.
     """
     if overlaps == (prompt is not None) or (overlaps and skill):
         raise Failure('Give either a PROMPT or --overlaps.')
@@ -68,7 +61,7 @@ def explain(
     if not prompt.strip():
         raise Failure('The prompt is empty.')
     with out.progress('Explaining'):
-        explanation = asyncio.run(explain_skills(toolset, prompt))
+        explanation = asyncio.run(api.explain_skills(toolset, prompt))
     wanted = explanation.skills if skill is None else _about(toolset, explanation, skill)
     if out.as_json:
         out.data(_data(explanation, wanted))
@@ -80,14 +73,14 @@ def explain(
     return SUCCESS if any(each.rank for each in wanted) else PROBLEMS_FOUND
 
 
-def _about(toolset: SkillsToolset[Any], explanation: Explanation, name: str) -> Sequence[ExplainedSkill]:
+def _about(toolset: api.SkillsToolset[Any], explanation: api.Explanation, name: str) -> Sequence[api.ExplainedSkill]:
     return explanation.about(name) or explanation.about(find_skill(toolset, name).name)
 
 
 # --- A prompt -----------------------------------------------------------------------------------------------------
 
 
-def _show(out: Output, explanation: Explanation) -> None:
+def _show(out: Output, explanation: api.Explanation) -> None:
     used = [skill for skill in explanation.skills if skill.state not in _LEFT_OUT]
     found = [skill for skill in used if skill.rank]
     seen = sum(skill.state in ('listed', 'shortened') for skill in used)
@@ -114,7 +107,7 @@ def _show(out: Output, explanation: Explanation) -> None:
         _list_overlaps(out, close)
 
 
-def _show_unseen(out: Output, skills: Sequence[ExplainedSkill]) -> None:
+def _show_unseen(out: Output, skills: Sequence[api.ExplainedSkill]) -> None:
     if not skills:
         return
     out.heading('Not seen in full')
@@ -125,7 +118,7 @@ def _show_unseen(out: Output, skills: Sequence[ExplainedSkill]) -> None:
     _rest(out, skills)
 
 
-def _show_one(out: Output, explanation: Explanation, skill: ExplainedSkill) -> None:
+def _show_one(out: Output, explanation: api.Explanation, skill: api.ExplainedSkill) -> None:
     out.line((skill.name, 'bold'), (f'  {_SEEN[skill.state]}', 'green' if skill.state == 'listed' else 'yellow'))
     for why in _told(skill):
         out.paragraph(why.message, why.fix and f'fix: {why.fix}')
@@ -143,7 +136,7 @@ def _show_one(out: Output, explanation: Explanation, skill: ExplainedSkill) -> N
     _list_overlaps(out, [overlap for overlap in explanation.overlaps if skill.name in overlap.names])
 
 
-def _rank(skill: ExplainedSkill) -> str | None:
+def _rank(skill: api.ExplainedSkill) -> str | None:
     if skill.state in _LEFT_OUT:
         return None
     return f'{skill.rank} by words' if skill.rank else 'not found by the words of the prompt'
@@ -154,12 +147,12 @@ def _found(means: Sequence[str], word: str, fields: Iterable[str]) -> str:
     return f'{word}{forms} in {", ".join(fields)}'
 
 
-def _told(skill: ExplainedSkill) -> Iterable[Any]:
+def _told(skill: api.ExplainedSkill) -> Iterable[Any]:
     # Commands that only show something open all sources without a sandbox, so that says nothing about scripts.
     return (why for why in skill.reasons if why.code not in _SCRIPTS)
 
 
-def _data(explanation: Explanation, skills: Iterable[ExplainedSkill]) -> dict[str, Any]:
+def _data(explanation: api.Explanation, skills: Iterable[api.ExplainedSkill]) -> dict[str, Any]:
     return {
         'prompt': explanation.prompt,
         'characters': explanation.characters,
@@ -175,21 +168,21 @@ def _data(explanation: Explanation, skills: Iterable[ExplainedSkill]) -> dict[st
 # --- Overlaps -----------------------------------------------------------------------------------------------------
 
 
-def _explain_overlaps(out: Output, toolset: SkillsToolset[Any]) -> int:
+def _explain_overlaps(out: Output, toolset: api.SkillsToolset[Any]) -> int:
     skills = toolset.skills
     with out.progress('Comparing'):
-        found = find_overlaps({name: skill.description for name, skill in skills.items()})
+        found = api.find_overlaps({name: skill.description for name, skill in skills.items()})
     if out.as_json:
         out.data({'skills': len(skills), 'overlaps': [asdict(overlap) for overlap in found]})
     elif found:
         out.line(f'{counted(len(found), "overlap")} among {counted(len(skills), "skill")}.')
         _list_overlaps(out, found)
     else:
-        out.line(f'The descriptions of {counted(len(skills), "skill")} can be told apart.')
+        out.line(f'No descriptions overlap among {counted(len(skills), "skill")}.')
     return PROBLEMS_FOUND if found else SUCCESS
 
 
-def _list_overlaps(out: Output, overlaps: Sequence[SkillOverlap]) -> None:
+def _list_overlaps(out: Output, overlaps: Sequence[api.SkillOverlap]) -> None:
     for overlap in overlaps[:MAX_SHOWN]:
         out.line((' and '.join(overlap.names), 'bold'), f'  {overlap.similarity:.0%} the same')
         own = [f'only {name}: {", ".join(words) or "nothing"}' for name, words in overlap.apart.items()]

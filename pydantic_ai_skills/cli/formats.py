@@ -7,29 +7,37 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from pydantic_ai_skills import Skill, SkillError, SkillProblem, estimate_tokens, skill_rules
+import pydantic_ai_skills as api
 
 from .output import safe
 from .skills import source_of
 
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ToolReturnPart
 
-def problems_data(problems: Iterable[SkillProblem]) -> list[dict[str, Any]]:
+
+def result_text(part: ToolReturnPart) -> str:
+    """The result of a tool, or why it failed, as text."""
+    return part.content if isinstance(part.content, str) else part.model_response_str()
+
+
+def problems_data(problems: Iterable[api.SkillProblem]) -> list[dict[str, Any]]:
     """Problems as JSON."""
     return [{**asdict(problem), 'url': problem.url} for problem in problems]
 
 
-def content_of(skill: Skill[Any]) -> str:
+def content_of(skill: api.Skill[Any]) -> str:
     """The instructions of a skill; empty if they cannot be read."""
     try:
         return skill.content
-    except SkillError:
+    except api.SkillError:
         return ''
 
 
-def skill_data(skill: Skill[Any]) -> dict[str, Any]:
+def skill_data(skill: api.Skill[Any]) -> dict[str, Any]:
     """A skill as JSON, with its size and cost."""
     files = [item.uri for item in (*skill.resources, *skill.scripts) if item.uri and os.path.isfile(item.uri)]
     content = content_of(skill)
@@ -39,23 +47,23 @@ def skill_data(skill: Skill[Any]) -> dict[str, Any]:
         'from': source_of(skill),
         'path': skill.path,
         'size': sum(map(os.path.getsize, files)) + len(content.encode()),
-        'tokens': estimate_tokens(content),
+        'tokens': api.estimate_tokens(content),
         'files': len(skill.resources) + len(skill.scripts),
         'problems': problems_data(skill.files.problems),
         'source': asdict(skill.source) if skill.source else None,
     }
 
 
-def as_github(problem: SkillProblem) -> str:
+def as_github(problem: api.SkillProblem) -> str:
     """A problem as a workflow command, which GitHub shows beside the line."""
     place = {'file': _relative(problem.path), 'line': str(problem.line or 1), 'title': problem.code}
     properties = ','.join(f'{name}={_escaped(value, also=":,")}' for name, value in place.items())
     return safe(f'::{problem.severity} {properties}::{_escaped(_message(problem))}')
 
 
-def as_sarif(problems: Sequence[SkillProblem]) -> dict[str, Any]:
+def as_sarif(problems: Sequence[api.SkillProblem]) -> dict[str, Any]:
     """Problems as SARIF 2.1.0, which code hosts and editors read."""
-    rules = skill_rules()
+    rules = api.skill_rules()
     codes = sorted({problem.code for problem in problems})
     return {
         '$schema': 'https://json.schemastore.org/sarif-2.1.0.json',
@@ -86,7 +94,7 @@ def as_sarif(problems: Sequence[SkillProblem]) -> dict[str, Any]:
     }
 
 
-def _result(problem: SkillProblem, rule_index: int) -> dict[str, Any]:
+def _result(problem: api.SkillProblem, rule_index: int) -> dict[str, Any]:
     place: dict[str, Any] = {'artifactLocation': _artifact(problem.path)}
     if problem.line is not None:
         place['region'] = {'startLine': problem.line}
@@ -99,7 +107,7 @@ def _result(problem: SkillProblem, rule_index: int) -> dict[str, Any]:
     }
 
 
-def _message(problem: SkillProblem) -> str:
+def _message(problem: api.SkillProblem) -> str:
     return f'{problem.message} {problem.fix or ""}'.rstrip()
 
 

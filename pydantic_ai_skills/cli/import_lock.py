@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from typer import Argument
 
-from pydantic_ai_skills import SkillError
+import pydantic_ai_skills as api
 
 from .command import OPERATION_FAILED, SUCCESS, command
 from .output import Output, place
@@ -20,7 +20,7 @@ def import_lock(
     out: Output,
     file: Annotated[Path, Argument(metavar='FILE', help='The file of the other installer.')] = Path('skills-lock.json'),
 ) -> int:
-    """Add the skills in the skills-lock.json of the npm installer.
+    """It reads the skills-lock.json of the npm installer.
 
     That file pins no commit, so what the sources have now is fetched and locked. Review it.
     """
@@ -32,7 +32,7 @@ def import_lock(
         try:
             with out.progress(f'Fetching {source}') as working:
                 added[str(source)] = names_of(project.add(source, progress=working.on_fetch).find())
-        except SkillError as error:
+        except api.SkillError as error:
             failures.append(str(error))
     _show(out, added, failures)
     return OPERATION_FAILED if failures else SUCCESS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic_ai_skills import SkillRegistryError, SourceRegistry
+import pydantic_ai_skills as api
 
 from .command import command
 from .output import Output
@@ -14,10 +14,7 @@ from .sources import SourceArgument, chosen_sources, finish, found_data
 
 @command
 def lock(out: Output, sources: SourceArgument = None) -> None:
-    """Pin what the sources contain now.
-
-    Review the changes it shows before you commit the lock file.
-    """
+    """Review the changes it shows before you commit the lock file."""
     project = find_project()
     results: dict[str, Any] = {}
     for source in chosen_sources(project, sources):
@@ -35,10 +32,10 @@ def lock(out: Output, sources: SourceArgument = None) -> None:
     finish(out, results)
 
 
-def _locked_skills(registry: SourceRegistry) -> dict[str, str]:
+def _locked_skills(registry: api.SourceRegistry) -> dict[str, str]:
     try:
         return dict(registry.locked_source().skills)
-    except SkillRegistryError:
+    except api.SkillRegistryError:
         return {}
 
 

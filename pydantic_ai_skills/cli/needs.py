@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Literal, NamedTuple
 
-from pydantic_ai_skills import Skill, SkillNeed, SkillNeeds
+import pydantic_ai_skills as api
 
 KINDS = {
     'python': 'Python packages',
@@ -31,10 +31,10 @@ class NeedLine(NamedTuple):
     advice: str = ''
 
 
-def need_lines(skill: Skill[Any], needs: SkillNeeds) -> Iterator[tuple[str, list[NeedLine]]]:
+def need_lines(skill: api.Skill[Any], needs: api.SkillNeeds) -> Iterator[tuple[str, list[NeedLine]]]:
     """The needs of a skill by kind, each kind with its title. What to do is said once for each kind."""
     for kind, title in KINDS.items():
-        wanted: Sequence[SkillNeed] = getattr(needs, kind)
+        wanted: Sequence[api.SkillNeed] = getattr(needs, kind)
         if wanted:
             lines = [_line(kind, need) for need in wanted]
             lines[-1] = lines[-1]._replace(advice=_advice(skill, kind, wanted))
@@ -44,7 +44,7 @@ def need_lines(skill: Skill[Any], needs: SkillNeeds) -> Iterator[tuple[str, list
         yield 'The skill says', said
 
 
-def _line(kind: str, need: SkillNeed) -> NeedLine:
+def _line(kind: str, need: api.SkillNeed) -> NeedLine:
     """One need. A package that the skill does without is only noted if it is missing."""
     files = ', '.join(need.files[:MAX_FILES])
     more = len(need.files) - MAX_FILES
@@ -57,7 +57,7 @@ def _line(kind: str, need: SkillNeed) -> NeedLine:
     return NeedLine(need.requirement or need.name, 'missing' if need.is_lacking else 'note', text)
 
 
-def _advice(skill: Skill[Any], kind: str, needs: Sequence[SkillNeed]) -> str:
+def _advice(skill: api.Skill[Any], kind: str, needs: Sequence[api.SkillNeed]) -> str:
     lacking = [need for need in needs if need.is_lacking]
     if kind == 'keys':
         names = [need.name for need in needs]
@@ -71,11 +71,11 @@ def _advice(skill: Skill[Any], kind: str, needs: Sequence[SkillNeed]) -> str:
     return f'Install: {", ".join(dict.fromkeys(need.detail or need.name for need in lacking))}.'
 
 
-def _words(needs: Sequence[SkillNeed]) -> str:
+def _words(needs: Sequence[api.SkillNeed]) -> str:
     return shlex.join(need.requirement or need.name for need in needs)
 
 
-def _said(needs: SkillNeeds) -> Iterator[NeedLine]:
+def _said(needs: api.SkillNeeds) -> Iterator[NeedLine]:
     if needs.compatibility:
         yield NeedLine('compatibility', 'note', ' '.join(needs.compatibility.split()))
     if name := needs.interface.get('display_name'):
@@ -86,12 +86,12 @@ def _said(needs: SkillNeeds) -> Iterator[NeedLine]:
         yield NeedLine('invocation', 'note', text, hint)
 
 
-def needs_summary(needs: SkillNeeds) -> str:
+def needs_summary(needs: api.SkillNeeds) -> str:
     """The needs in one line, those that are missing marked."""
     names = [f'{need.name}{" (missing)" if need.is_lacking else ""}' for need in needs if not need.optional]
     return ', '.join(names)
 
 
-def needs_data(needs: SkillNeeds) -> dict[str, Any]:
+def needs_data(needs: api.SkillNeeds) -> dict[str, Any]:
     """The needs as JSON."""
     return asdict(needs)

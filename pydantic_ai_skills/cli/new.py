@@ -8,12 +8,11 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from pydantic_ai_skills import SkillValidationError, create_user_skill, normalize_skill_name
-from pydantic_ai_skills.directory import AGENTS_FOLDER
+import pydantic_ai_skills as api
 
 from .command import command
 from .output import Failure, Output, place
-from .skills import find_project
+from .skills import DIRECTORY, find_project
 
 INSTRUCTIONS = """\
 # {title}
@@ -47,7 +46,8 @@ def new(
     out: Output,
     name: Annotated[str, Argument(metavar='NAME', help='Its name, such as pdf-forms.')],
     directory: Annotated[
-        Path | None, Option('--directory', '-d', metavar='DIR', help='The directory to create it in.')
+        Path | None,
+        Option(*DIRECTORY, metavar='DIR', help="Create it in this directory of skills instead of the project's."),
     ] = None,
     package: Annotated[
         str | None, Option('--package', metavar='PACKAGE', help='Create it in this Python package, which ships it.')
@@ -55,13 +55,13 @@ def new(
     description: Annotated[str | None, Option(metavar='TEXT', help='What it does and when to use it.')] = None,
     script: Annotated[bool, Option('--script', help='Add an example script.')] = False,
 ) -> None:
-    """Create a skill from a template."""
+    """The template has a SKILL.md, a reference and, with --script, an example script."""
     folder = _place_for(name, package, directory)
     text = f'Describe what {name} does. Use when somebody asks for it.' if description is None else description
     hint = ', `scripts/hello.py NAME`' if script else ''
     content = INSTRUCTIONS.format(title=name.replace('-', ' ').capitalize(), script_hint=hint)
     more = {'references/guide.md': GUIDE, **({'scripts/hello.py': SCRIPT} if script else {})}
-    create_user_skill(name, ' '.join(text.split()), content, files=more, folder=folder.parent)
+    api.create_user_skill(name, ' '.join(text.split()), content, files=more, folder=folder.parent)
     files = ['SKILL.md', *more]
     if out.as_json:
         out.data({'name': name, 'path': str(folder), 'files': files})
@@ -79,12 +79,12 @@ def new(
 def _note_trust(out: Output, folder: Path) -> None:
     try:
         find_project().check_directory(folder)
-    except SkillValidationError as error:
+    except api.SkillValidationError as error:
         out.line(str(error))
 
 
 def _place_for(name: str, package: str | None, directory: Path | None) -> Path:
-    checked = normalize_skill_name(name)
+    checked = api.normalize_skill_name(name)
     if checked != name:
         raise Failure(f'{name!r} is not a valid skill name. Use {checked!r}.')
     if package is not None and directory is not None:
@@ -97,6 +97,8 @@ def _place_for(name: str, package: str | None, directory: Path | None) -> Path:
 
 def _in_package(package: str) -> Path:
     """The folder for skills in a package, which is given as a path or by its name in the project."""
+    from pydantic_ai_skills.directory import AGENTS_FOLDER  # imports all that it takes to read skills
+
     root = find_project().root
     for folder in (Path(package), root / package.replace('.', '/'), root / 'src' / package.replace('.', '/')):
         if (folder / '__init__.py').is_file():

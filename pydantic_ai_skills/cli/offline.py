@@ -9,14 +9,16 @@ from typing import Any
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from pydantic_ai_skills.evals.stand_in import best_skill, files_of, instructions_of, say
+from pydantic_ai_skills.evals.stand_in import best_skill, files_of, instructions_of, say, skill_names
 
-from .run import result_text
+from .formats import result_text
 
 HELP = (
     'No model is set, so a simple offline stand-in answers. It loads the skill that best matches your words, and '
-    'understands: list · load NAME · read FILE · run SCRIPT ARGUMENTS'
+    'understands: list · load SKILL · read FILE · run SCRIPT ARGUMENTS · help'
 )
+
+NO_SKILL = 'Load a skill first: load SKILL. Or name it: {word} SKILL {rest}'
 
 PARAGRAPH_CHARS = 300
 """How many characters of a skill's instructions it repeats."""
@@ -40,7 +42,6 @@ def _act(prompt: str, messages: Sequence[ModelMessage], info: AgentInfo) -> Mode
     """Choose the tool to call from the words of the prompt."""
     word, _, rest = prompt.partition(' ')
     tools = {tool.name for tool in info.function_tools}
-    skill = _loaded(messages)
     match word.lower(), bool(rest):
         case 'list', False:
             return _call(tools, 'list_skills')
@@ -48,15 +49,25 @@ def _act(prompt: str, messages: Sequence[ModelMessage], info: AgentInfo) -> Mode
             return say(HELP)
         case 'load', True:
             return _call(tools, 'load_skill', skill_name=rest.strip())
-        case 'read' | 'run', True if not skill:
-            return say('Load a skill first: load NAME.')
-        case 'read', True:
-            return _call(tools, 'read_skill_resource', skill_name=skill, resource_name=rest.strip())
-        case 'run', True:
-            script, *arguments = _split(rest)
-            return _call(tools, 'run_skill_script', skill_name=skill, script_name=script, args=arguments or None)
+        case 'read' | 'run', True:
+            skill, words = _named_skill(_split(rest), info.instructions or '', _loaded(messages))
+            return _use(word.lower(), skill, words, tools) if skill else say(NO_SKILL.format(word=word, rest=rest))
         case _:
             return _load_best(prompt, tools, info.instructions or '')
+
+
+def _named_skill(words: list[str], instructions: str, loaded: str | None) -> tuple[str | None, list[str]]:
+    """The skill that the first word names, or else the one that was loaded last; and the other words."""
+    is_named = len(words) > 1 and words[0] in skill_names(instructions)
+    return (words[0], words[1:]) if is_named else (loaded, words)
+
+
+def _use(word: str, skill: str, words: list[str], tools: set[str]) -> ModelResponse:
+    """Read a file of a skill, or run a script of it."""
+    if word == 'read':
+        return _call(tools, 'read_skill_resource', skill_name=skill, resource_name=' '.join(words))
+    script, *arguments = words
+    return _call(tools, 'run_skill_script', skill_name=skill, script_name=script, args=arguments or None)
 
 
 def _load_best(prompt: str, tools: set[str], instructions: str) -> ModelResponse:
@@ -95,7 +106,8 @@ def _comment(part: ToolReturnPart) -> str:
     if part.outcome != 'success':
         return f'That did not work: {text}'
     if part.tool_name != 'load_skill':
-        return {'run_skill_script': f'The script printed: {text}'}.get(part.tool_name, 'That is what it says.')
+        comments = {'run_skill_script': f'The script printed: {text}', 'list_skills': 'To use one, say: load SKILL'}
+        return comments.get(part.tool_name, 'That is the file.')
     hints = [f'{"run" if kind == "script" else "read"} {name}' for kind, name in files_of(text)]
     more = f' Say: {" · ".join(hints[:6])}' if hints else ''
     return f'Its instructions begin: {instructions_of(text)[:PARAGRAPH_CHARS]}\n{more.strip()}'.strip()

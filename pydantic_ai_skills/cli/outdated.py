@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pydantic_ai_skills import ProjectSource, SkillRegistryError, SkillsProject
+import pydantic_ai_skills as api
 
 from .command import OPERATION_FAILED, PROBLEMS_FOUND, SUCCESS, command
 from .output import Output
@@ -16,10 +16,9 @@ UP_TO_DATE = 'up to date'
 
 @command
 def outdated(out: Output, sources: SourceArgument = None) -> int:
-    """Show sources that have changed since they were locked.
+    """It asks the sources of a trusted checkout, and installs nothing.
 
-    It asks the sources of a trusted checkout, and installs nothing. The exit status is 1 if the revision of a source is
-    not the locked one.
+    The exit status is 1 if the revision of a source is not the locked one.
     """
     project = find_project()
     rows = [_commits(out, project, source) for source in chosen_sources(project, sources)]
@@ -34,7 +33,7 @@ def outdated(out: Output, sources: SourceArgument = None) -> int:
     return SUCCESS if all(_state(row) == UP_TO_DATE for row in rows) else PROBLEMS_FOUND
 
 
-def _commits(out: Output, project: SkillsProject, source: ProjectSource) -> dict[str, str | None]:
+def _commits(out: Output, project: api.SkillsProject, source: api.ProjectSource) -> dict[str, str | None]:
     registry = project.registry(source)
     row: dict[str, str | None] = {'source': str(source), 'locked': None, 'now': None, 'error': None}
     try:
@@ -43,7 +42,7 @@ def _commits(out: Output, project: SkillsProject, source: ProjectSource) -> dict
             row['now'] = registry.remote_commit()
         edited = [found.message for found in local_skills(project, source).problems if found.code == 'lock-mismatch']
         row['error'] = ' '.join(edited) or None
-    except SkillRegistryError as error:
+    except api.SkillRegistryError as error:
         row['error'] = str(error)
     return row
 

@@ -15,21 +15,22 @@ import unicodedata
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TextIO
 
 from rich.cells import cell_len
-from rich.console import Console
-from rich.text import Text
-
-from pydantic_ai_skills import SkillProblem
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress
+    from rich.text import Text
 
-    from pydantic_ai_skills import FetchProgress
+    from pydantic_ai_skills import FetchProgress, SkillProblem
 
 MIN_WIDTH = 24
 """A table whose shortened column would be narrower than this is written as blocks."""
+
+MAX_NAME_WIDTH = 32
+"""Names that are longer than this are not aligned."""
 
 GAP = 2
 """Blanks between the columns of a table."""
@@ -77,14 +78,8 @@ def place(path: str) -> str:
     return near if len(near) < len(path) else path
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """Let the command handle it: rich would end the process with status 1."""
-        raise  # the error that is being handled
-
-
 class Output:
-    """Writes text for people or JSON for programs."""
+    """Writes text for people or JSON for programs. rich is imported for terminals only: that takes a moment."""
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
@@ -92,20 +87,12 @@ class Output:
     @cached_property
     def console(self) -> Console:
         """Standard output."""
-        return self._console(sys.stdout)
+        return _console(sys.stdout)
 
     @cached_property
     def errors(self) -> Console:
         """Standard error."""
-        return self._console(sys.stderr)
-
-    @staticmethod
-    def _console(stream: Any) -> Console:
-        console = _Console(file=stream, highlight=False, markup=False, emoji=False)
-        # Some set COLUMNS=0 for an unknown width: nothing would be written at all.
-        if console.width < 1 or not (console.is_terminal or os.environ.get('COLUMNS')):
-            console.width = PLAIN_WIDTH
-        return console
+        return _console(sys.stderr)
 
     # --- For programs ---------------------------------------------------------------------------------------------
 
@@ -121,11 +108,17 @@ class Output:
 
     def line(self, *parts: str | tuple[str, str]) -> None:
         """Write a line of texts, some with a style. The terminal wraps it."""
-        self.console.print(_text(parts), soft_wrap=True)
+        if _is_plain(sys.stdout):
+            _write(sys.stdout, parts)
+        else:
+            self.console.print(_text(parts), soft_wrap=True)
 
     def note(self, *parts: str | tuple[str, str]) -> None:
         """Write a line to standard error."""
-        self.errors.print(_text(parts), soft_wrap=True)
+        if _is_plain(sys.stderr):
+            _write(sys.stderr, parts)
+        else:
+            self.errors.print(_text(parts), soft_wrap=True)
 
     def heading(self, text: str) -> None:
         """Write a heading, with a blank line before it."""
@@ -134,12 +127,12 @@ class Output:
 
     def block(self, text: str, style: str = '') -> None:
         """Write a text of several lines unchanged."""
-        self.console.print(Text(safe(text), style=style), soft_wrap=True)
+        self.line((text, style))
 
     def paragraph(self, *texts: str) -> None:
         """Write texts on lines of their own, indented, and wrapped at the words where there is a terminal."""
         for text in filter(None, texts):
-            for line in Text(one_line(text)).wrap(self.console, max(self.console.width - 2, MIN_WIDTH)):
+            for line in _text([one_line(text)]).wrap(self.console, max(self.console.width - 2, MIN_WIDTH)):
                 self.line(f'  {line.plain.rstrip()}')
 
     def fields(self, values: Mapping[str, str | None]) -> None:
@@ -148,6 +141,22 @@ class Output:
         width = max(map(len, given))
         for name, value in given.items():
             self.line((f'{name:<{width}}  ', 'dim'), one_line(value))
+
+    def lines(self, rows: Iterable[tuple[str, str]]) -> None:
+        """Write names with texts, one line for each, cut to the width of the terminal."""
+        cleaned = [(one_line(name), one_line(text)) for name, text in rows]
+        width = min(max(cell_len(name) for name, _ in cleaned), MAX_NAME_WIDTH)
+        for name, text in cleaned:
+            padded = f'{name}{" " * (width - cell_len(name))}{" " * GAP}'
+            self._cut_line((padded, 'bold'), text)
+
+    def _cut_line(self, *parts: str | tuple[str, str]) -> None:
+        if _is_plain(sys.stdout) and not os.environ.get('COLUMNS'):
+            _write(sys.stdout, parts)
+            return
+        line = _text(parts)
+        line.truncate(self.console.width, overflow='ellipsis')
+        self.console.print(line, soft_wrap=True)
 
     def table(self, columns: Sequence[str], rows: Iterable[Iterable[str]], *, wide: str = '') -> None:
         """Write a table, or blocks where the terminal is too narrow for one.
@@ -168,6 +177,7 @@ class Output:
 
     def _grid(self, columns: Sequence[str], rows: list[list[str]], max_widths: Mapping[str, int]) -> None:
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(box=None, pad_edge=False, header_style='dim', padding=(0, GAP, 0, 0))
         for column in columns:
@@ -186,7 +196,7 @@ class Output:
 
     def markdown(self, text: str) -> None:
         """Write Markdown, rendered if there is a terminal."""
-        if not self.console.is_terminal:
+        if _is_plain(sys.stdout):
             self.block(text)
             return
         from rich.markdown import Markdown  # takes long to import, as do some others here
@@ -204,7 +214,7 @@ class Output:
             where = one_line(place(problem.path) if problem.line is None else f'{place(problem.path)}:{problem.line}')
             where = f'{one_line(problem.source)}: {where}' if problem.source else where
             message, fix = one_line(problem.message), f'  fix: {problem.fix}'
-            if not self.console.is_terminal:
+            if _is_plain(sys.stdout):
                 # Without rich: laying out a thousand lines takes longer than finding the problems.
                 sys.stdout.write(f'{where}: {problem.severity} [{problem.code}] {message}\n{fix}\n')
                 continue
@@ -223,14 +233,14 @@ class Output:
         if self.as_json:
             self.data({'error': message}, indent=None)
         else:
-            self.errors.print(Text.assemble(('error: ', 'bold red'), safe(message)), soft_wrap=True)
+            self.note(('error: ', 'bold red'), message)
 
     # --- Long work ------------------------------------------------------------------------------------------------
 
     @contextmanager
     def progress(self, what: str) -> Generator[Working]:
         """Show progress on standard error, if that is a terminal."""
-        if self.as_json or not self.errors.is_terminal:
+        if self.as_json or _is_plain(sys.stderr):
             yield Working(None, what)
             return
         from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
@@ -262,5 +272,34 @@ class Working:
         )
 
 
+def _is_plain(stream: TextIO) -> bool:
+    """Whether text is written without colours, because it is not for a terminal."""
+    return not (stream.isatty() or os.environ.get('FORCE_COLOR'))
+
+
+def _write(stream: TextIO, parts: Iterable[str | tuple[str, str]]) -> None:
+    """Write a line without styles."""
+    texts = (part if isinstance(part, str) else part[0] for part in parts)
+    stream.write(f'{"".join(map(safe, texts))}\n')
+    stream.flush()
+
+
 def _text(parts: Iterable[str | tuple[str, str]]) -> Text:
+    from rich.text import Text
+
     return Text.assemble(*(safe(part) if isinstance(part, str) else (safe(part[0]), part[1]) for part in parts))
+
+
+def _console(stream: TextIO) -> Console:
+    from rich.console import Console
+
+    class SafeConsole(Console):
+        def on_broken_pipe(self) -> None:
+            """Let the command handle it: rich would end the process with status 1."""
+            raise  # the error that is being handled
+
+    console = SafeConsole(file=stream, highlight=False, markup=False, emoji=False)
+    # Some set COLUMNS=0 for an unknown width: nothing would be written at all.
+    if console.width < 1 or not (console.is_terminal or os.environ.get('COLUMNS')):
+        console.width = PLAIN_WIDTH
+    return console

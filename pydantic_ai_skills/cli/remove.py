@@ -17,10 +17,7 @@ def remove(
     out: Output,
     source: Annotated[str, Argument(metavar='SOURCE', help='The address of a source, or the name of its skill.')],
 ) -> None:
-    """Remove the skills of a source.
-
-    The name of a skill that was added with `--skill` removes only that one.
-    """
+    """An address removes all skills of a source; the name of a skill added with `--skill` removes only that one."""
     project = find_project()
     chosen, *others = matching_sources(project, source)
     if others:

@@ -7,16 +7,18 @@ a `.env`, and changes nothing that was in the current folder before.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 from uuid import uuid4
 
-from pydantic_ai_skills import SkillError, SkillsToolset
+from typer import Option
 
-from .output import Failure
+import pydantic_ai_skills as api
+
+from .output import Failure, Output
 
 MAX_COPIED_FILES = 5_000
 """How many files are copied for a script: half of what its folder may hold."""
@@ -24,8 +26,17 @@ MAX_COPIED_FILES = 5_000
 MAX_COPIED_BYTES = 512 * 1024 * 1024
 """How many bytes are copied for a script."""
 
+PUNCTUATION = '\'"`.,;:?!()'
+"""What may stand around the name of a file in a message."""
+
 CONVERSATION = 'run'
 """The conversation whose work folder the script has."""
+
+Write = Annotated[bool, Option('--write', help='Let scripts replace files, and make hidden ones.')]
+OutputFolder = Annotated[
+    Path | None,
+    Option('--output', '-o', metavar='DIR', help='Write the files that scripts make into this folder.'),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +83,17 @@ class RunFiles:
                 raise Failure(f'{path} is too large to be copied for the script. Name the files in it that it needs.')
         return self._each(arguments)
 
+    def choose_mentioned(self, text: str, *, known: Container[str] = ()) -> None:
+        """Choose the files in the current folder that a message names and that are not `known` yet.
+
+        Folders do not count: a word such as `skills` names one by chance.
+        """
+        for word in text.split():
+            path = Path(word.strip(PUNCTUATION))
+            with suppress(OSError, ValueError):  # it is no path
+                if path.as_posix() not in known and path.is_file() and not self._is_elsewhere(path):
+                    self._argument(str(path))
+
     def _each(self, value: object) -> object:
         if isinstance(value, str):
             return self._argument(value)
@@ -110,18 +132,18 @@ class RunFiles:
         self.copied |= {file.relative_to(self.here).as_posix(): file for file in found}
         return True
 
-    def bring_in(self, toolset: SkillsToolset[Any]) -> None:
+    def bring_in(self, toolset: api.SkillsToolset[Any]) -> None:
         """Copy the chosen files into the work folder."""
         toolset.put_files(CONVERSATION, self.copied)
         self._before = _stamps(toolset)
 
-    def bring_out(self, toolset: SkillsToolset[Any], target: Path, *, write: bool) -> list[MadeFile]:
+    def bring_out(self, toolset: api.SkillsToolset[Any], target: Path, *, write: bool) -> list[MadeFile]:
         """Write what the script made or changed below `target`. With `write`, it may replace files and hide some."""
         made = [name for name, found in _stamps(toolset).items() if self._before.get(name) != found]
         return [_bring_out(toolset, name, target, write=write) for name in sorted(made)]
 
 
-def _bring_out(toolset: SkillsToolset[Any], name: str, target: Path, *, write: bool) -> MadeFile:
+def _bring_out(toolset: api.SkillsToolset[Any], name: str, target: Path, *, write: bool) -> MadeFile:
     path = target / name
     exists = os.path.lexists(path)
     if exists and not write:
@@ -138,12 +160,12 @@ def _bring_out(toolset: SkillsToolset[Any], name: str, target: Path, *, write: b
         with open(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 | status.st_mode & 0o111), 'wb') as file:
             file.write(data)
         os.replace(beside, path)
-    except (OSError, SkillError) as error:
+    except (OSError, api.SkillError) as error:
         return MadeFile(name=name, problem=getattr(error, 'strerror', None) or str(error))
     return MadeFile(name=name, size=len(data), replaced=exists)
 
 
-def _stamps(toolset: SkillsToolset[Any]) -> dict[str, tuple[int, ...]]:
+def _stamps(toolset: api.SkillsToolset[Any]) -> dict[str, tuple[int, ...]]:
     """The files in the work folder, with what tells whether they change. Links are not followed."""
     folder = _folder(toolset)
     found: dict[str, tuple[int, ...]] = {}
@@ -153,7 +175,7 @@ def _stamps(toolset: SkillsToolset[Any]) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _folder(toolset: SkillsToolset[Any]) -> Path:
+def _folder(toolset: api.SkillsToolset[Any]) -> Path:
     return cast(Path, toolset.work_dir_of(CONVERSATION))  # there is no workspace
 
 
@@ -166,3 +188,17 @@ def _files_in(folder: Path, most: int, *, hidden: bool = False) -> Iterator[Path
             if (hidden or not name.startswith('.')) and path.is_file() and not path.is_symlink() and most > 0:
                 most -= 1
                 yield path
+
+
+def show_files(out: Output, files: RunFiles, made: Sequence[MadeFile], output: Path | None) -> None:
+    """Tell what became of the files, and what to type to get the others."""
+    for name in files.left_out:
+        out.note(('not copied: ', 'yellow'), f'{name} is too large. Name the files in it that the script needs.')
+    for file in made:
+        name = str(Path(output or '', file.name))
+        if file.problem is None:
+            out.note(('replaced ' if file.replaced else 'wrote ', 'dim'), f'{name} ({file.size:,} bytes)')
+        else:
+            out.note(('not written: ', 'bold red'), f'{name}: {file.problem}')
+    if any(file.problem for file in made):
+        out.note('To write all of them here, add --write. To write them elsewhere, add --output DIR.')

@@ -10,19 +10,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from pydantic_ai_skills import (
-    SarifRun,
-    ScanVerdict,
-    Skill,
-    SkillProblem,
-    SkillsProject,
-    audit_skill,
-    merge_runs,
-    read_sarif,
-    record_scan,
-    run_scanner,
-    skill_content_hash,
-)
+import pydantic_ai_skills as api
 
 from .command import PROBLEMS_FOUND, SUCCESS, command
 from .formats import problems_data
@@ -35,10 +23,10 @@ from .trust_facts import is_of_source
 class Scanned:
     """What all scanners said about a skill."""
 
-    skill: Skill[Any]
+    skill: api.Skill[Any]
     content_hash: str | None
-    problems: tuple[SkillProblem, ...]
-    verdicts: tuple[ScanVerdict, ...]
+    problems: tuple[api.SkillProblem, ...]
+    verdicts: tuple[api.ScanVerdict, ...]
 
     @property
     def passed(self) -> bool:
@@ -85,13 +73,13 @@ def scan(
     *,
     chosen: ChosenSkills,
 ) -> int:
-    """Look for what a reader of a skill would not see, or should know before using it.
+    """Nothing of a skill is run.
 
-    The exit status is 0 without problems, 1 with problems, and 2 if there is nothing to scan. Nothing of a skill is
-    run. Each verdict is bound to the content of the skill: `require = ["scanned"]` of a project leaves out skills whose
-    content has no verdict, or failed.
+    Each verdict is bound to the content of the skill: `require = ["scanned"]` of a project leaves out skills whose
+    content has no verdict, or failed. The exit status is 0 without problems, 1 with problems, and 2 if there is nothing
+    to scan.
     """
-    given = [read_sarif(file) for file in sarif or ()]
+    given = [api.read_sarif(file) for file in sarif or ()]
     runs = [run.without(ignore or ()) for file in given for run in file]
     found = list(_chosen(out, chosen, skills or ()))
     results: list[Scanned] = []
@@ -109,10 +97,10 @@ def scan(
     return PROBLEMS_FOUND if any(each.severity == 'error' or not lenient for each in problems) else SUCCESS
 
 
-def _chosen(out: Output, chosen: ChosenSkills, names: Sequence[str]) -> Iterator[Skill[Any]]:
+def _chosen(out: Output, chosen: ChosenSkills, names: Sequence[str]) -> Iterator[api.Skill[Any]]:
     """The skills to scan: those that lack what the project requires too, and only those with files here."""
     paths = [name for name in names if os.sep in name or name.startswith('.') or os.path.isdir(name)]
-    found: dict[int, Skill[Any]] = {}
+    found: dict[int, api.Skill[Any]] = {}
     if paths:
         there = replace(chosen, directory=[Path(path) for path in paths]).look(require=False).skills
         if not there:
@@ -128,13 +116,15 @@ def _chosen(out: Output, chosen: ChosenSkills, names: Sequence[str]) -> Iterator
     yield from with_files
 
 
-def _scan(skill: Skill[Any], runs: Sequence[SarifRun], scanners: Sequence[str], ignore: Collection[str]) -> Scanned:
+def _scan(
+    skill: api.Skill[Any], runs: Sequence[api.SarifRun], scanners: Sequence[str], ignore: Collection[str]
+) -> Scanned:
     assert skill.path is not None
-    audit = audit_skill(skill.path, ignore=ignore)
-    others = merge_runs(
+    audit = api.audit_skill(skill.path, ignore=ignore)
+    others = api.merge_runs(
         (
             *(run.about(skill.path) for run in runs),
-            *(run.without(ignore) for scanner in scanners for run in run_scanner(scanner, skill.path)),
+            *(run.without(ignore) for scanner in scanners for run in api.run_scanner(scanner, skill.path)),
         )
     )
     problems = (*audit.problems, *(problem for run in others for problem in run.problems))
@@ -147,12 +137,12 @@ def _scan(skill: Skill[Any], runs: Sequence[SarifRun], scanners: Sequence[str], 
     )
 
 
-def _content_hash(skill: Skill[Any], scanned: str | None) -> str | None:
+def _content_hash(skill: api.Skill[Any], scanned: str | None) -> str | None:
     """The content that was scanned; of a fetched skill, the one that it was fetched with, if it still has that."""
-    return scanned if skill.source is None else skill_content_hash(skill)
+    return scanned if skill.source is None else api.skill_content_hash(skill)
 
 
-def _record(project: SkillsProject, results: Sequence[Scanned], *, wanted: bool | None) -> list[str]:
+def _record(project: api.SkillsProject, results: Sequence[Scanned], *, wanted: bool | None) -> list[str]:
     """Record the verdicts, and return the names of the skills that they are about."""
     recorded: list[str] = []
     for result in results if project.is_trusted and wanted is not False else ():
@@ -160,7 +150,7 @@ def _record(project: SkillsProject, results: Sequence[Scanned], *, wanted: bool 
         if result.content_hash is None or not (wanted or is_of_source(skill)):
             continue
         for verdict in result.verdicts:
-            record_scan(project.lock_file, result.content_hash, verdict, name=skill.name)
+            api.record_scan(project.lock_file, result.content_hash, verdict, name=skill.name)
         recorded.append(skill.name)
     return recorded
 

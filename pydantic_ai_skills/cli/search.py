@@ -9,7 +9,7 @@ from typer import Argument, Option
 from .command import PROBLEMS_FOUND, SUCCESS, command
 from .formats import skill_data
 from .output import Failure, Output
-from .skills import ChosenSkills, source_of
+from .skills import ChosenSkills
 
 
 @command
@@ -20,15 +20,14 @@ def search(
     *,
     chosen: ChosenSkills,
 ) -> int:
-    """Search skills, the best match first."""
+    """The best match comes first. The exit status is 1 if no skill matches."""
     if not query.strip():
         raise Failure('The query is empty.')
     found = chosen.look(out).search(query, limit)
     if out.as_json:
         out.data({'query': query, 'skills': [skill_data(skill) for skill in found]})
     elif found:
-        rows = ((skill.name, skill.description, source_of(skill)) for skill in found)
-        out.table(('name', 'description', 'source'), rows, wide='description')
+        out.lines((skill.name, skill.description) for skill in found)
     else:
         out.line(f'No skill matches {query!r}.')
     return SUCCESS if found else PROBLEMS_FOUND

@@ -27,7 +27,7 @@ def serve(
     *,
     chosen: ChosenSkills,
 ) -> int:
-    """Offer skills to other programs, as an MCP server. It runs nothing of them."""
+    """It serves standard input and output, or HTTP with --http. It never runs a script."""
     from pydantic_ai_skills import serve_skills  # needs an extra
 
     # What it finds odd about frontmatter is said by `validate`.

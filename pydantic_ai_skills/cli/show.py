@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from pydantic_ai_skills import Skill, skill_needs
+import pydantic_ai_skills as api
 
 from .command import command
 from .formats import skill_data
@@ -24,14 +24,14 @@ def show(
     chosen: ChosenSkills,
     raw: Annotated[bool, Option('--raw', help='Print nothing but the instructions, unchanged.')] = False,
 ) -> None:
-    """Show a skill, its source and its files."""
-    toolset = chosen.look(out, require=False)
+    """It shows the description, source, size, needs, files, problems and instructions."""
+    toolset = chosen.naming(name).look(out, require=False)
     skill = find_skill(toolset, name)
     content = skill.content
     if raw:
         out.block(content)
         return
-    needs, known = skill_needs(skill), find_project().known_facts()
+    needs, known = api.skill_needs(skill), find_project().known_facts()
     details: dict[str, Any] = {
         **skill_data(skill),
         **_details(skill),
@@ -52,7 +52,9 @@ def show(
     out.markdown(content)
 
 
-def _show_header(out: Output, skill: Skill[Any], details: dict[str, Any], needs: str, trust: dict[str, str]) -> None:
+def _show_header(
+    out: Output, skill: api.Skill[Any], details: dict[str, Any], needs: str, trust: dict[str, str]
+) -> None:
     out.line((skill.name, 'bold'))
     out.line(' '.join(skill.description.split()))
     out.line()
@@ -78,7 +80,7 @@ def _show_files(out: Output, details: dict[str, Any]) -> None:
         out.line(f'  {file["name"]}', kind, (f'  {first_line}' if first_line else '', 'dim'))
 
 
-def _details(skill: Skill[Any]) -> dict[str, Any]:
+def _details(skill: api.Skill[Any]) -> dict[str, Any]:
     return {
         'license': skill.license,
         'compatibility': skill.compatibility,

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument
 
-from pydantic_ai_skills import ProjectSource, SkillsProject, SkillValidationError
-from pydantic_ai_skills.types import FoundSkills
+import pydantic_ai_skills as api
 
+from .closest import did_you_mean
 from .formats import problems_data
 from .output import Failure, Output
 from .skills import hint_for
+
+if TYPE_CHECKING:
+    from pydantic_ai_skills.types import FoundSkills
 
 SourceArgument = Annotated[
     list[str] | None, Argument(metavar='SOURCE', help='Addresses of sources, or names of their skills; all by default.')
@@ -21,36 +24,38 @@ SourceArgument = Annotated[
 NO_SOURCES = 'This project has no sources. Add one with: pydantic-ai-skills add ADDRESS'
 
 
-def chosen_sources(project: SkillsProject, names: Iterable[str] | None) -> list[ProjectSource]:
+def chosen_sources(project: api.SkillsProject, names: Iterable[str] | None) -> list[api.ProjectSource]:
     """The sources that were named, or all of them."""
     if not names:
         return list(project.sources)
     return list(dict.fromkeys(source for name in names for source in matching_sources(project, name)))
 
 
-def matching_sources(project: SkillsProject, name: str) -> list[ProjectSource]:
+def matching_sources(project: api.SkillsProject, name: str) -> list[api.ProjectSource]:
     """The sources with this address, with or without a ref, or with a skill of this name; fails if there are none."""
     wanted = name.removesuffix('/').removesuffix('.git')
     spellings = {name, wanted, wanted.partition('+')[2]}
-    with suppress(SkillValidationError):  # the name of a skill is not an address
-        spellings.add(str(ProjectSource.parse(wanted)))
+    with suppress(api.SkillValidationError):  # the name of a skill is not an address
+        spellings.add(str(api.ProjectSource.parse(wanted)))
     sources = project.sources
     matches = [source for source in sources if spellings & {source.url.removesuffix('.git'), source.url, str(source)}]
     matches = matches or [source for source in sources if f'{source.url}@{source.ref}' in spellings]
     return matches or _with_skill(project, name)
 
 
-def _with_skill(project: SkillsProject, name: str) -> list[ProjectSource]:
+def _with_skill(project: api.SkillsProject, name: str) -> list[api.ProjectSource]:
     local = {source: local_skills(project, source) for source in project.sources}
     if matches := [source for source, found in local.items() if name in names_of(found)]:
         return matches
     problems = [problem for found in local.values() for problem in found.problems if problem.is_source_failure]
     known = ', '.join(map(str, local)) or 'none'
-    why = ' '.join((*(problem.message for problem in problems), hint_for(problems)))
-    raise Failure(f'{name!r} is not a source of this project, nor a skill of one. Its sources: {known}. {why}'.rstrip())
+    close = did_you_mean(name, (*map(str, local), *(each for found in local.values() for each in names_of(found))))
+    why = (*(problem.message for problem in problems), hint_for(problems))
+    told = f'{name!r} is not a source of this project, nor a skill of one.', close, f'Its sources: {known}.', *why
+    raise Failure(' '.join(filter(None, told)))
 
 
-def local_skills(project: SkillsProject, source: ProjectSource) -> FoundSkills:
+def local_skills(project: api.SkillsProject, source: api.ProjectSource) -> FoundSkills:
     """The skills of a source that are on this machine."""
     project.is_locked(source)  # fails if the lock file cannot be read
     return source.named(project.registry(source, offline=True, require=False)).find()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from pydantic_ai_skills import ProjectSource, SkillsProject
-from pydantic_ai_skills.types import FoundSkills
+import pydantic_ai_skills as api
 
 from .command import OPERATION_FAILED, SUCCESS, command
 from .output import Output
 from .skills import find_project
 from .sources import SourceArgument, chosen_sources, finish, found_data, local_skills, names_of
+
+if TYPE_CHECKING:
+    from pydantic_ai_skills.types import FoundSkills
 
 
 @command
@@ -23,10 +25,9 @@ def sync(
         bool, Option('--frozen', help='Fail if a source is not in the lock file, instead of locking it.')
     ] = False,
 ) -> int:
-    """Install exactly what the lock file pins.
+    """Run it after a clone and in CI.
 
-    Run it after a clone and in CI. It needs no network for what is already here. A source that is not in the lock file
-    yet is locked.
+    It needs no network for what is already here. A source that is not in the lock file yet is locked.
     """
     project = find_project()
     results: dict[str, Any] = {}
@@ -43,7 +44,7 @@ def sync(
     return OPERATION_FAILED if failed else SUCCESS
 
 
-def _install(project: SkillsProject, source: ProjectSource, progress: Any, *, frozen: bool) -> FoundSkills:
+def _install(project: api.SkillsProject, source: api.ProjectSource, progress: Any, *, frozen: bool) -> FoundSkills:
     if not frozen and not project.is_locked(source):
         return project.lock(source, progress=progress).find()
     local = local_skills(project, source)

@@ -1,4 +1,4 @@
-"""`trust`: let the skills of a checkout run and its sources be fetched, and let a token be sent to a host."""
+"""`trust`: allow a checkout to run its skills and fetch its sources, and a token to be sent to a host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from pydantic_ai_skills import UserTrust
+import pydantic_ai_skills as api
 
 from .command import command
 from .output import Failure, Output
@@ -30,16 +30,15 @@ def trust(
             help='Let the token in this environment variable be sent to this host. Can be repeated.',
         ),
     ] = None,
-    revoke: Annotated[bool, Option('--revoke', help='Trust it, or send the token, no longer.')] = False,
+    revoke: Annotated[bool, Option('--revoke', help='Stop trusting it, or stop sending the token.')] = False,
     list_all: Annotated[bool, Option('--list', help='Show what you trust, and change nothing.')] = False,
 ) -> None:
-    """Trust a checkout: its skills may run, and its sources be fetched.
+    """Until you trust a checkout, its skills are only shown.
 
-    Until then, what its files say is only shown. The answer is kept in your configuration folder and is for this folder
-    as it is: not for another put in its place, but for all that is pulled into it. With --token alone, only the token
-    is allowed.
+    The answer is kept in your configuration folder. It holds for what you pull into this folder later, but not for
+    another folder put in its place. With --token alone, only the token is allowed.
     """
-    remembered = UserTrust()
+    remembered = api.UserTrust()
     if list_all:
         _show(out, remembered)
         return
@@ -56,16 +55,16 @@ def trust(
         out.data({'trusted': not revoke, 'checkout': checkout, 'tokens': tokens})
 
 
-def _trust(out: Output, remembered: UserTrust, folder: Path | None) -> Path:
+def _trust(out: Output, remembered: api.UserTrust, folder: Path | None) -> Path:
     if folder is not None and not folder.is_dir():
         raise Failure(f'There is no folder {str(folder)!r}.')
     checkout = remembered.trust(find_project(folder or '.').checkout)
-    _say(out, f'Trusted {checkout}: its skills may run, and its sources be fetched.')
+    _say(out, f'Trusted {checkout}: its skills may run and its sources may be fetched.')
     _say(out, f'Undo it with: pydantic-ai-skills trust --revoke {shlex.quote(str(checkout))}')
     return checkout
 
 
-def _revoke(out: Output, remembered: UserTrust, folder: Path | None) -> Path:
+def _revoke(out: Output, remembered: api.UserTrust, folder: Path | None) -> Path:
     """Forget a checkout, which may be gone."""
     checkout = find_project(folder or '.').checkout if folder is None or folder.is_dir() else folder.absolute()
     known = remembered.revoke(checkout)
@@ -83,7 +82,7 @@ def _pair(text: str, *, is_needed: bool) -> tuple[str, str]:
     return name, host
 
 
-def _show(out: Output, remembered: UserTrust) -> None:
+def _show(out: Output, remembered: api.UserTrust) -> None:
     said, project = remembered.read(), find_project()
     checkouts = {path: _state(remembered, path) for path in sorted(said.checkouts)}
     if out.as_json:
@@ -100,7 +99,7 @@ def _show(out: Output, remembered: UserTrust) -> None:
         out.line(f'{project.checkout} is not trusted. {hint_to_trust(project)}')
 
 
-def _state(remembered: UserTrust, path: str) -> str:
+def _state(remembered: api.UserTrust, path: str) -> str:
     if remembered.is_trusted(path):
         return 'trusted'
     return 'replaced' if os.path.isdir(path) else 'gone'

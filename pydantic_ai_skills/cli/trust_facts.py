@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from pydantic_ai_skills import KnownFacts, Skill
+import pydantic_ai_skills as api
 
 
-def is_of_source(skill: Skill[Any]) -> bool:
+def is_of_source(skill: api.Skill[Any]) -> bool:
     """Whether a skill was fetched, so that what is found out about it is recorded without being asked for."""
     return skill.source is not None and skill.source.commit is not None
 
 
-def trust_data(known: KnownFacts, skill: Skill[Any]) -> dict[str, Any]:
+def trust_data(known: api.KnownFacts, skill: api.Skill[Any]) -> dict[str, Any]:
     """What is known about a skill, as JSON."""
     facts = known.about(skill)
     return {
@@ -26,7 +26,7 @@ def trust_data(known: KnownFacts, skill: Skill[Any]) -> dict[str, Any]:
     }
 
 
-def trust_lines(known: KnownFacts, skill: Skill[Any]) -> dict[str, str]:
+def trust_lines(known: api.KnownFacts, skill: api.Skill[Any]) -> dict[str, str]:
     """The same, for people. What is not known is empty."""
     facts = known.about(skill)
     return {

@@ -52,14 +52,16 @@ def validate_skills(
     ```
 
     Args:
-        *paths: Directories of skills, skills, or files in skills; `./skills` when none is given.
+        *paths: Directories of skills, skills, or files in skills; `./skills` when none is given. A file that belongs
+            to no skill is passed over.
         max_depth: How deep below a directory to look for skills; `None` for no limit.
         needs: Whether to also report packages, programs and keys that skills need and this machine lacks.
         progress: Called before each skill with the number of skills checked and the number of all.
     """
     checked: set[str] = set()
     problems: dict[SkillProblem, None] = {}
-    for folder in dict.fromkeys(_skill_folder(Path(path)) for path in paths or ('skills',)):
+    folders = dict.fromkeys(_skill_folder(Path(path)) for path in paths or ('skills',))
+    for folder in filter(None, folders):
         checked |= _check_directory(folder, max_depth, problems, progress, needs=needs)
     return ValidationReport(skills=len(checked), problems=tuple(sorted(map(_placed, problems), key=_place)))
 
@@ -104,12 +106,13 @@ def _fix_file(file: Path, codes: set[str], *, dry_run: bool) -> set[str]:
     return fixed
 
 
-def _skill_folder(path: Path) -> Path:
-    """The folder to check: the path itself, or the folder of the skill that a file belongs to."""
+def _skill_folder(path: Path) -> Path | None:
+    """The folder to check: the path itself, or that of the skill a file belongs to; `None` if it belongs to none."""
     if not path.is_file():
         return path
-    folders = [path.parent, *path.absolute().parent.parents]
-    return next((folder for folder in folders if (folder / SKILL_FILE).exists()), path.parent)
+    if path.name.lower() == SKILL_FILE.lower():
+        return path.parent
+    return next((folder for folder in path.absolute().parents if (folder / SKILL_FILE).exists()), None)
 
 
 def _check_directory(

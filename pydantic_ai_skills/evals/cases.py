@@ -83,7 +83,7 @@ class SkillCase:
     """Files to put into the work folder before the run, by their names there: text, bytes, or the path of a file."""
 
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What the file of the case says besides, as it stands there."""
+    """All other keys in the file of the case, unchanged."""
 
     source: str | None = field(default=None, compare=False)
     """The file it was read from."""
@@ -122,4 +122,4 @@ class CaseSet:
     """What could not be read, and why."""
 
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What a file says besides its cases, as it stands there."""
+    """All that a file holds besides its cases, unchanged."""

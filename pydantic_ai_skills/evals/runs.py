@@ -65,7 +65,7 @@ class CaseRun:
     """The work folder, which is there until the run is checked."""
 
     folders: FolderNames = field(repr=False)
-    """The folders that the model was told of, and what a report calls them."""
+    """The folders that the model knows, and what a report calls them."""
 
     messages: Sequence[ModelMessage] = field(repr=False)
     """The whole conversation."""

@@ -18,7 +18,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from pydantic_ai_skills.catalog.vocabulary import stem, words_of
 
-__all__ = ('best_skill', 'files_of', 'instructions_of', 'say', 'stand_in_model')
+__all__ = ('best_skill', 'files_of', 'instructions_of', 'say', 'skill_names', 'stand_in_model')
 
 STAND_IN = 'stand-in'
 """The name that the stand-in has as a model."""
@@ -127,6 +127,11 @@ def best_skill(prompt: str, instructions: str, *, enough: float = 0) -> str | No
     }
     best = max(scores, key=lambda name: scores[name], default=None)
     return best if best is not None and scores[best] > 0 and scores[best] >= enough else None
+
+
+def skill_names(instructions: str) -> set[str]:
+    """The names of the skills that instructions list."""
+    return {unescape(name) for name, _ in _ENTRY.findall(instructions)}
 
 
 def _words(text: str) -> set[str]:

@@ -37,7 +37,7 @@ class SkillScriptExecutor(Protocol):
 
 
 class CallableSkillScriptExecutor:
-    """Hands scripts to a function of yours, sync or async.
+    """Hands scripts to your own function, sync or async.
 
     ```python
     from pydantic_ai_skills import CallableSkillScriptExecutor

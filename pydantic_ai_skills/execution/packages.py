@@ -66,7 +66,7 @@ class UvEnvironments:
     Args:
         index_options: Options of `uv pip` that say where packages come from, such as `--index-url` or `--find-links`. A
             skill cannot change them. The variables `UV_*` of this process count too.
-        builds: Whether to build packages that have no wheel, which runs code of theirs on this machine. By default only
+        builds: Whether to build packages that have no wheel, which runs their code on this machine. By default only
             for `LocalSkillScriptExecutor`, which runs the code of its skills on this machine anyway.
         timeout: Seconds to wait until an environment is made.
         cache_dir: Where environments are kept; by default in this package's cache.

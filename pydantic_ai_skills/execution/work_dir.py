@@ -315,4 +315,4 @@ def _without_waiting(answer: Awaitable[Folder]) -> Folder:
     except StopIteration as done:
         return done.value
     steps.close()
-    raise UserError('`work_dir` is a function that has to wait, so only a script of the run can be told its folder.')
+    raise UserError('`work_dir` is a function that has to wait, so the folder is known only to scripts of the run.')

@@ -147,7 +147,7 @@ class _Unread:
         return flag
 
     def wrong_type(self, key: str, expected: str) -> None:
-        self.found('field-type', key, f'{key!r} should be {expected}. It is kept in the metadata as it stands.')
+        self.found('field-type', key, f'{key!r} should be {expected}. It is kept unchanged in the metadata.')
 
 
 def _name(unread: _Unread, folder_name: str | None) -> str | None:

@@ -69,7 +69,7 @@ class ProjectFolder:
 
     @cached_property
     def is_trusted(self) -> bool:
-        """Whether its skills may run and its sources be fetched."""
+        """Whether its skills may run and its sources may be fetched."""
         return self.trust is None or self.trust.is_trusted(self.checkout)
 
     def check_trusted(self) -> None:

@@ -13,7 +13,7 @@ class CombinedRegistry(FindingRegistry):
     """Several registries as one. Of two skills with the same name the one of the earlier registry is used."""
 
     def __init__(self, registries: Sequence[SkillRegistry]) -> None:
-        """Remember the registries, the most important first. Any object with `get_skills()` will do."""
+        """Remember the registries, the most important first. Any object with `get_skills()` works."""
         self.registries = tuple(map(as_registry, registries))
         self._combined: tuple[Sequence[FoundSkills], FoundSkills] | None = None
 

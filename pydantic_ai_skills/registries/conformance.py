@@ -82,10 +82,10 @@ class SkillRegistrySuite:
         names = _names(new().find())
         assert names, 'the source has no skills'
         assert [check_skill_name(name) for name in names] == names
-        assert len(set(names)) == len(names), f'a name is there twice: {names}'
+        assert len(set(names)) == len(names), f'two skills have the same name: {names}'
 
     def test_find_returns_the_same_object_while_nothing_changes(self, new: MakeRegistry) -> None:
-        """The catalog is merged anew when a source returns another object."""
+        """The catalog is merged again when a source returns another object."""
         registry = new()
         found = registry.find()
         assert registry.find() is found, 'find() returned another object, though nothing has changed'
@@ -114,7 +114,7 @@ class SkillRegistrySuite:
             assert _failures(found), 'nothing says that the source cannot be reached'
             toolset = SkillsToolset[None](registries=[registry, _Constant()])
             assert 'constant' in toolset.skills, 'the failure hides the skills of another source'
-        assert registry.refresh().skills, 'refresh() does not mend the failure'
+        assert registry.refresh().skills, 'refresh() does not recover from the failure'
         assert not _failures(registry.find()), 'the problem is still there after the failure'
 
     def test_a_failure_keeps_the_last_skills(self, new: MakeRegistry, outage: Outage) -> None:
@@ -151,7 +151,7 @@ class SkillRegistrySuite:
         with suppress(TypeError, AttributeError, pickle.PicklingError):
             copies.append(pickle.loads(pickle.dumps(registry)))  # noqa: S301 - written right here
         for each in copies:
-            assert each.latest is None, 'a copy did not begin anew'
+            assert each.latest is None, 'a copy did not start without skills'
             assert _told(each.find()) == _told(found), 'a copy finds something else'
 
     def test_threads_share_what_is_found(self, new: MakeRegistry) -> None:

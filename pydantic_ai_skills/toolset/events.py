@@ -86,10 +86,10 @@ class ScriptFinished(SkillEvent):
 
     result: ScriptResult
     """Output, exit code, duration and files. If there was no process, because the script is a Python function or could
-    not be started, the exit code is 0 or 1, and the output is what the model is told."""
+    not be started, the exit code is 0 or 1, and the output is the text for the model."""
 
     error: str | None = None
-    """What the model is told about a script that was stopped, could not be started, or is a function that failed."""
+    """The text for the model about a script that was stopped, could not be started, or is a function that failed."""
 
 
 @dataclass(kw_only=True, repr=False)

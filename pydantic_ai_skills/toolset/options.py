@@ -69,7 +69,7 @@ class FunctionToolsetOptions(TypedDict, total=False):
     """Whether the tools are hidden until a search of tools finds them."""
 
     include_return_schema: bool | None
-    """Whether the model is told what the tools return."""
+    """Whether the model sees the return types of the tools."""
 
 
 class CatalogOptions(TypedDict, total=False):

@@ -69,9 +69,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where packages are installed for the command line: nothing is, at first."""
     folder = tmp_path / 'site'
     folder.mkdir()
-    registry = partial(PackageSkillsRegistry, path=[folder])
-    for module in ('doctor', 'list', 'skills'):
-        monkeypatch.setattr(f'pydantic_ai_skills.cli.{module}.PackageSkillsRegistry', registry)
+    monkeypatch.setattr('pydantic_ai_skills.PackageSkillsRegistry', partial(PackageSkillsRegistry, path=[folder]))
     return folder
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import importlib
 import io
+import json
 import os
 import runpy
+import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -48,6 +51,71 @@ def test_it_uses_public_names_only(source: Path):
             own = str(node.module).startswith('pydantic_ai_skills.cli')
             assert own or node.module in PUBLIC_MODULES, f'{source.name}: {node.module}'
             assert own or {alias.name for alias in node.names} <= {*module.__all__, 'GitProgress'}
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == 'api':
+            assert node.attr in pydantic_ai_skills.__all__, f'{source.name}: {node.attr}'
+
+
+IN_A_NEW_PROCESS = """
+import json, os, sys
+from pydantic_ai_skills.cli import main
+
+for args, env in json.loads(sys.argv[1]):
+    sys.argv = ['pydantic-ai-skills', *args]
+    os.environ.update(env)
+    try:
+        main()
+    except SystemExit:
+        pass
+    assert 'pydantic_ai' not in sys.modules, args
+"""
+
+
+Call = tuple[list[str], dict[str, str]]
+"""Arguments, and variables of the environment."""
+
+HELP: list[Call] = [(['--help'], {}), (['--version'], {}), (['lst'], {})]
+HELP_OF_COMMANDS: list[Call] = [([name, '--help'], {}) for name in COMMANDS]
+
+
+def completing(words: str, position: int) -> Call:
+    """The arguments and the environment with which a shell asks how to complete a word."""
+    env = {'_PYDANTIC_AI_SKILLS_COMPLETE': 'complete_bash', 'COMP_WORDS': f'pydantic-ai-skills {words}'}
+    return [], {**env, 'COMP_CWORD': str(position)}
+
+
+@pytest.mark.parametrize(
+    ('calls', 'shown'),
+    [
+        (HELP, ['validate', 'pydantic-ai-skills 0.']),
+        (HELP_OF_COMMANDS, [f'pydantic-ai-skills {name} [OPTIONS]' for name in COMMANDS]),
+        ([completing('val', 1), completing('run --verb', 2)], ['validate', '--verbose']),
+    ],
+    ids=['help', 'help of commands', 'completion'],
+)
+def test_it_says_what_there_is_without_importing_pydantic_ai(calls: list[Call], shown: list[str]):
+    command = [sys.executable, '-c', IN_A_NEW_PROCESS, json.dumps(calls)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [text for text in shown if text not in done.stdout] == []
+
+
+def test_a_mistyped_command_is_told_the_closest(cli: Cli):
+    assert "No such command 'vaildate'. Did you mean 'validate'?" in cli('vaildate').err
+
+
+def test_the_first_line_of_help_is_the_one_in_the_list_of_commands(cli: Cli):
+    for name, (_, summary) in COMMANDS.items():
+        assert summary in ' '.join(cli('--help').out.split())
+        assert cli(name, '--help').out.splitlines()[2].strip() == summary
+
+
+def test_it_has_a_short_name(cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    scripts = tomllib.loads((PAGE.parent.parent / 'pyproject.toml').read_text('utf-8'))['project']['scripts']
+    assert scripts['pai-skills'] == scripts['pydantic-ai-skills']
+    monkeypatch.setattr(sys, 'argv', ['/usr/bin/pai-skills', 'list', '--help'])
+    with pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().out.startswith('Usage: pai-skills list')
 
 
 def test_the_version(cli: Cli):

@@ -125,7 +125,7 @@ def test_limits_that_cannot_be_enforced_are_told(cli: Cli, monkeypatch: pytest.M
             super().__init__()
             self.seccomp = False
 
-    monkeypatch.setattr('pydantic_ai_skills.cli.doctor.BubblewrapSkillScriptExecutor', Weak)
+    monkeypatch.setattr('pydantic_ai_skills.BubblewrapSkillScriptExecutor', Weak)
     found = findings(cli)
     assert found['limit'][1] == 'memory cannot be enforced here'
     assert found['bubblewrap'][1] == 'a sandbox was made, without a filter for system calls'
@@ -152,7 +152,7 @@ def test_it_looks_once(cli: Cli, monkeypatch: pytest.MonkeyPatch):
             made.append(self)
             super().__init__()
 
-    monkeypatch.setattr('pydantic_ai_skills.cli.doctor.BubblewrapSkillScriptExecutor', Counted)
+    monkeypatch.setattr('pydantic_ai_skills.BubblewrapSkillScriptExecutor', Counted)
     assert cli('doctor').status == 0
     assert len(made) == 1
 
@@ -227,14 +227,14 @@ def test_what_a_skill_needs_is_told_to_programs(cli: Cli, here: Path):
 
 def test_a_skill_that_needs_nothing_is_told(cli: Cli, here: Path):
     write_skill(here / 'skills/plain')
-    assert cli('doctor', 'plain').out == 'plain needs nothing that its files tell of.\n'
+    assert cli('doctor', 'plain').out == 'plain needs no packages, programs or keys, as far as its files show.\n'
 
 
 def test_needs_are_looked_for_in_a_directory(cli: Cli, here: Path):
     write_skill(here / 'other/needy', files={f'scripts/{name}.py': 'import absent_module' for name in 'abc'})
     assert 'not installed (scripts/a.py, scripts/b.py and 1 more)' in cli('doctor', 'needy', '-d', 'other').out
     done = cli('doctor', '-d', 'other')
-    assert (done.status, done.err) == (2, 'error: Options that choose skills go with the name of a skill.\n')
+    assert (done.status, done.err) == (2, 'error: Options that choose skills need the name of a skill.\n')
 
 
 def test_show_tells_in_short_what_is_needed(cli: Cli, here: Path):

@@ -156,7 +156,7 @@ class TestFailures:
         def infer(model: models.Model | str) -> models.Model:
             return model if isinstance(model, models.Model) else TestModel(call_tools=['nothing'])
 
-        monkeypatch.setattr('pydantic_ai_skills.cli.chat.infer_model', infer)
+        monkeypatch.setattr('pydantic_ai_skills.cli.conversation.infer_model', infer)
         done = cli('eval', '--model', 'some:model', '--repeat', '1')
         assert done.status == 1
         assert 'problem: forms/' in done.err
@@ -266,7 +266,7 @@ def use_model(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
     def infer(model: models.Model | str) -> models.Model:
         return model if isinstance(model, models.Model) else TestModel(call_tools=[], model_name='real', **settings)
 
-    monkeypatch.setattr('pydantic_ai_skills.cli.chat.infer_model', infer)
+    monkeypatch.setattr('pydantic_ai_skills.cli.conversation.infer_model', infer)
 
 
 class TestScores:
@@ -328,7 +328,7 @@ class TestModels:
         def infer(model: models.Model | str) -> models.Model:
             return model if isinstance(model, models.Model) else TestModel()
 
-        monkeypatch.setattr('pydantic_ai_skills.cli.chat.infer_model', infer)
+        monkeypatch.setattr('pydantic_ai_skills.cli.conversation.infer_model', infer)
         write_cases(skills / 'forms', tasks=[{'id': 1, 'prompt': 'Fill in it', 'assertions': ['It is polite.']}])
         data = cli('eval', '--model', 'stand-in', '--judge', 'some:judge', '--json').data
         assert data['judge'].endswith('test')

@@ -91,7 +91,7 @@ def test_a_skill_of_others_is_not_written_to(cli: Cli, repository: Repository):
     done = cli('eval', 'new', 'pdf')
     assert (done.status, done.err) == (
         2,
-        "error: 'pdf' is not a skill in a folder of yours, so there is no place to write to.\n",
+        "error: 'pdf' was fetched or written in Python, so its folder cannot be written to.\n",
     )
 
 

@@ -182,7 +182,7 @@ form-filler and pdf-forms  80% the same
 def test_without_overlaps(cli: Cli, here: Path):
     write_skill(here / 'skills/haiku', 'Write short poems.')
     done = cli('explain', '--overlaps')
-    assert (done.status, done.out) == (0, 'The descriptions of 1 skill can be told apart.\n')
+    assert (done.status, done.out) == (0, 'No descriptions overlap among 1 skill.\n')
 
 
 @pytest.mark.parametrize(

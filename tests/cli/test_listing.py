@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,36 @@ class TestList:
     def test_each_skill_has_a_line(self, cli: Cli, skills: Path):
         done = cli('list')
         assert done.status == 0
+        assert done.out == snapshot("""\
+greeting  Greets people.
+units     Converts units. Use for miles.
+2 skills. Show one with: pydantic-ai-skills show NAME
+""")
+
+    @pytest.mark.parametrize('columns', [20, 30, 80, 200])
+    def test_a_line_at_any_width(self, cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch, columns: int):
+        names = ['a', 'b' * 30, 'c' * 64]
+        for name in names:
+            write_skill(here / 'skills' / name, 'Long. ' * 100)
+        monkeypatch.setenv('COLUMNS', str(columns))
+        *lines, _ = cli('list').out.splitlines()
+        assert [line.split()[0][:10] for line in lines] == [name[:10] for name in names]
+        assert max(map(len, lines)) <= columns
+
+    def test_the_long_list_has_sources_and_sizes(self, cli: Cli, skills: Path):
+        done = cli('list', '--long')
         assert [line.split()[0] for line in done.out.splitlines()] == ['name', 'greeting', 'units', '2']
         assert 'skills/units' in done.out
+        assert done.out.endswith('2 skills with instructions of about 17 tokens.\n')
+
+    def test_warnings_are_counted_and_shown_in_the_long_list(self, cli: Cli, skills: Path):
+        (skills / 'units' / 'link').symlink_to('x')
+        assert cli('list').out.endswith('1 warning. See them with --long.\n')
+        assert '[file-link]' in cli('list', '--long').out
+
+    def test_a_skill_that_another_hides_is_explained(self, cli: Cli, here: Path, skills: Path):
+        write_skill(here / 'more/units')
+        assert '[shadowed]' in cli('list', 'skills', 'more').out
 
     def test_a_skill_that_is_missing_is_explained(self, cli: Cli, skills: Path):
         write(skills, {'broken/SKILL.md': '---\nname: broken\n---\n'})
@@ -108,13 +137,12 @@ class TestList:
                 'acme-1.0.dist-info/RECORD': 'acme/__init__.py,,\nacme/.agents/skills/acme-help/SKILL.md,,\n',
             },
         )
-        assert 'Installed packages have skills too: acme. See them with --packages.' in cli('list').out
+        assert 'Installed packages have skills too: acme. See them with --packages.' in cli('list', '--long').out
         done = cli('list', '--packages')
-        assert 'acme 1.0' in done.out
+        assert 'acme-help' in done.out
         assert 'Installed packages' not in done.out
-        done = cli('run', 'acme-help', 'run.py', '--packages')
-        assert (done.status, done.out) == (0, 'ran\n')
-        assert 'in a sandbox' in done.err
+        done = cli('run', 'acme-help', 'run.py', '--packages', '--json')
+        assert (done.status, done.data['stdout'], done.data['sandbox']) == (0, 'ran\n', True)
         assert 'acme-help' in cli('chat', 'list', '--packages').out
         assert 'package acme: 1.0, 1 skill' in cli('doctor').out
 
@@ -191,7 +219,35 @@ Run `convert.py`.
 
     def test_an_unknown_one_is_a_mistake_that_tells_the_closest(self, cli: Cli, skills: Path):
         done = cli('show', 'unit')
-        assert (done.status, done.err) == (2, "error: There is no skill 'unit'. The skills are: 'units', 'greeting'.\n")
+        told = "There is no skill 'unit'. Did you mean 'units'? To see all, run: pydantic-ai-skills list"
+        assert (done.status, done.err) == (2, f'error: {told}\n')
+        assert 'Did you mean' not in cli('show', 'unit' * 100).err
+        assert cli('show', 'zebra').err == "error: There is no skill 'zebra'. The skills are: 'greeting', 'units'.\n"
+
+    @pytest.mark.parametrize('name', ['skills/units', './skills/units/', 'skills/units/SKILL.md', 'units'])
+    @pytest.mark.parametrize('command', [['show'], ['prompt'], ['doctor']])
+    def test_a_skill_is_named_by_name_or_path(self, cli: Cli, skills: Path, command: list[str], name: str):
+        by_name, by_path = cli(*command, 'units', '--json'), cli(*command, name, '--json')
+        assert (by_path.status, by_path.err) == (0, '')
+        assert len(by_path.data) == len(by_name.data)
+        assert 'units' in json.dumps(by_path.data)
+
+    def test_a_folder_outside_the_project_is_a_skill_too(
+        self, cli: Cli, here: Path, skills: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        write_skill(here / 'drafts/letter')
+        assert cli('show', 'drafts/letter', '--json').data['name'] == 'letter'
+        monkeypatch.chdir(here / 'drafts')
+        assert cli('show', 'letter', '--json').data['name'] == 'letter'
+
+    def test_a_name_comes_before_a_folder_beside_us(self, cli: Cli, here: Path, skills: Path):
+        write_skill(here / 'units', 'Another.')
+        assert cli('show', 'units', '--json').data['description'] == 'Converts units. Use for miles.'
+        assert cli('show', './units', '--json').data['description'] == 'Another.'
+
+    def test_a_folder_whose_skill_is_broken_says_why(self, cli: Cli, here: Path, skills: Path):
+        write(here, {'drafts/broken/SKILL.md': '---\nname: broken\n---\n'})
+        assert 'drafts/broken/SKILL.md: There is no description.' in cli('show', 'drafts/broken').err
 
     def test_one_that_was_left_out_says_why(self, cli: Cli, skills: Path):
         write(skills, {'broken/SKILL.md': '---\nname: broken\n---\n'})
@@ -226,7 +282,7 @@ class TestSearch:
     def test_the_best_is_first(self, cli: Cli, skills: Path):
         done = cli('search', 'convert miles')
         assert done.status == 0
-        assert done.out.splitlines()[1].split()[0] == 'units'
+        assert done.out.splitlines() == ['units  Converts units. Use for miles.']
 
     def test_nothing_found_is_bad_news(self, cli: Cli, skills: Path):
         done = cli('search', 'zebra')

@@ -81,6 +81,19 @@ def test_colour_is_for_terminals(monkeypatch: pytest.MonkeyPatch):
     assert file.getvalue() == 'x\n'
 
 
+def test_notes_have_colour_too(monkeypatch: pytest.MonkeyPatch):
+    terminal = open_terminal(monkeypatch)
+    Output().note(('x', 'red'), ' y')
+    assert terminal.getvalue() == '\x1b[31mx\x1b[0m y\n'
+
+
+def test_lines_have_one_line_each_on_a_terminal(monkeypatch: pytest.MonkeyPatch):
+    terminal = open_terminal(monkeypatch, '20')
+    monkeypatch.setenv('NO_COLOR', '1')
+    Output().lines([('a', 'Größe 日本語 and more'), ('日本', 'x\ny')])
+    assert terminal.getvalue() == '\x1b[1ma     \x1b[0mGröße 日本語 …\n\x1b[1m日本  \x1b[0mx y\n'
+
+
 def test_colour_can_be_refused(monkeypatch: pytest.MonkeyPatch):
     terminal = open_terminal(monkeypatch)
     monkeypatch.setenv('NO_COLOR', '1')

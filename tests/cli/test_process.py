@@ -231,14 +231,15 @@ class Zygote:
         return Done(status, b''.join(written).decode().replace('\r\n', '\n'), '')
 
 
-def _read_all(terminal: int, written: list[bytes], after: bytes = b'', say: bytes = b'') -> None:
-    """Read what is written to a terminal, and say something once it is asked for."""
+def _read_all(terminal: int, written: list[bytes], *answers: tuple[bytes, bytes]) -> None:
+    """Read what is written to a terminal. Each answer is a text to wait for after the one before, and what to type."""
+    said, left = 0, list(answers)
     try:
         while chunk := os.read(terminal, 65536):
             written.append(chunk)
-            if say and after in b''.join(written):
-                os.write(terminal, say)
-                say = b''
+            while left and (place := b''.join(written).find(left[0][0], said)) >= 0:
+                said = place + len(left[0][0])
+                os.write(terminal, left.pop(0)[1])
     except OSError:  # how Linux says that nobody is at the other end any more
         pass
 
@@ -255,7 +256,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         app / 'skills/units',
         'Converts miles. Use for lengths.',
         'Run `convert.sh` with a number.',
-        files={'convert.sh': 'echo "$1 mi"', 'units.md': 'mi', 'evals/triggers.json': QUERIES},
+        files={'convert.sh': 'echo "$1 mi"', 'wait.sh': 'sleep 600', 'units.md': 'mi', 'evals/triggers.json': QUERIES},
     )
     write(app, {'skills/evil/SKILL.md': skill_md('evil', '"\\e[2J\\e]0;x\\a [bold]text[/]"')})
     home.mkdir()
@@ -316,6 +317,7 @@ def test_on_a_narrow_terminal_everything_is_there(bench: Bench, name: str):
     assert COMMANDS[name].shows.split()[0] in shown
     assert '\x1b[2J' not in done.out  # what a skill would do to the terminal
     assert '\x1b]0;' not in done.out
+    assert 'observability' not in shown  # the advertisement of pydantic-ai
 
 
 @commands
@@ -335,19 +337,40 @@ def test_bad_input_is_told_in_a_few_lines(bench: Bench, name: str):
     assert done.out == ''
 
 
-def test_an_interrupt_ends_a_conversation(bench: Bench):
+def chat(bench: Bench, *answers: tuple[bytes, bytes], args: tuple[str, ...] = ()) -> tuple[int, bytes]:
+    """The exit status of a conversation on a terminal, and what was written there."""
     for run in bench.runs.values():
         run.result()
     ours, theirs = pty.openpty()
     written: list[bytes] = []
-    reader = threading.Thread(target=_read_all, args=(ours, written, b'> ', b'\x03'))
+    reader = threading.Thread(target=_read_all, args=(ours, written, *answers))
     reader.start()
-    env = {'HOME': str(bench.root / 'template/home'), 'PATH': os.environ['PATH'], 'TERM': 'xterm'}
-    status = bench.zygote.become(['chat'], bench.root / 'template/app', env, [theirs, theirs, theirs])
+    env = {'HOME': str(bench.root / 'template/home'), 'PATH': os.environ['PATH'], 'TERM': 'xterm', 'NO_COLOR': '1'}
+    status = bench.zygote.become(['chat', *args], bench.root / 'template/app', env, [theirs, theirs, theirs])
     os.close(theirs)
     reader.join()
     os.close(ours)
-    assert (status, b'Traceback' in b''.join(written)) == (130, False)
+    assert b'Traceback' not in b''.join(written)
+    return status, b''.join(written)
+
+
+def test_an_interrupt_ends_a_conversation(bench: Bench):
+    assert chat(bench, (b'> ', b'\x03'))[0] == 130
+
+
+def test_an_interrupt_in_a_script_stops_the_script_and_not_the_conversation(bench: Bench):
+    status, written = chat(
+        bench,
+        (b'> ', b'run units wait.sh\n'),
+        (b'run_skill_script(', b'\x03'),
+        (b'stopped: ', b'run units convert.sh 26\n'),
+        (b'The script printed: 26 mi', b'exit\n'),
+    )
+    assert (status, written.count(b'stopped: ')) == (0, 1)
+
+
+def test_an_interrupt_ends_a_single_message(bench: Bench):
+    assert chat(bench, (b'run_skill_script(', b'\x03'), args=('run', 'units', 'wait.sh'))[0] == 130
 
 
 @pytest.mark.parametrize('args', [['show', 'units'], ['chat', 'list'], ['chat', 'list', '--json']], ids=' '.join)

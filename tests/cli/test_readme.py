@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Cli
-from tests.folders import skill_md, write
 from tests.registries.repositories import Repository
 
 README = Path(__file__).parent.parent.parent / 'README.md'
@@ -22,15 +26,21 @@ def matches(expected: str, shown: str) -> bool:
     return re.fullmatch(pattern, '\n'.join(map(str.rstrip, shown.strip().splitlines())), re.DOTALL) is not None
 
 
-def type_in(block: str, cli: Cli, *, status: int = 0) -> None:
-    """Do what a block shows: its commands, and what is said to them."""
+def steps(block: str) -> Iterator[tuple[str, str, str]]:
+    """The commands in a block, with what is typed into each and what it prints."""
     for step in re.split(r'^\$ ', block, flags=re.MULTILINE)[1:]:
         line, _, expected = step.partition('\n')
+        typed = re.findall(r'^> (.*\n)', expected, re.MULTILINE)
+        # Nothing shows what is typed here.
+        yield line, ''.join(typed), re.sub(r'^> .*\n', '', expected, flags=re.MULTILINE)
+
+
+def type_in(block: str, cli: Cli, *, status: int = 0) -> None:
+    """Do what a block shows: its commands, and what is said to them."""
+    for line, typed, expected in steps(block):
         program, *args = shlex.split(line)
         assert program == 'pydantic-ai-skills'
-        typed = re.findall(r'^> (.*\n)', expected, re.MULTILINE)
-        expected = re.sub(r'^> .*\n', '', expected, flags=re.MULTILINE)  # nothing shows what is typed here
-        done = cli(*args, stdin=''.join(typed))
+        done = cli(*args, stdin=typed)
         # A terminal shows both streams in one order, which two pipes do not tell.
         said, wrote = done.err.splitlines(keepends=True), done.out
         orders = [''.join([*said[:place], wrote, *said[place:]]) for place in range(len(said) + 1)]
@@ -44,32 +54,31 @@ def test_the_home_page_of_the_documentation_can_be_followed(cli: Cli):
     type_in(block, cli)
 
 
-def test_the_readme_can_be_followed(cli: Cli, untrusted: Path, site: Path, repository: Repository):
-    for name in ('pydantic-ai-skills', 'pydantic-ai-slim', 'typer'):
-        skill = f'{name.replace("-", "_")}/.agents/skills/{name}/SKILL.md'
-        write(
-            site,
-            {
-                skill: skill_md(name),
-                f'{name}-1.dist-info/METADATA': f'Metadata-Version: 2.1\nName: {name}\nVersion: 1\n',
-                f'{name}-1.dist-info/RECORD': f'{skill},,\n',
-            },
-        )
-    fill = "import sys\nopen('filled.pdf', 'w').write('%' * 48213)\nprint('filled', sys.argv[-1])\n"
-    (repository.path / 'skills/pdf/scripts/fill.py').write_text(fill)
-    repository.commit('second')
-    repository.git('tag', 'v1.2')
-    made, broken, *rest = BLOCK.findall(README.read_text('utf-8'))
-    assert len(rest) == 3
+def test_the_readme_can_be_followed(tmp_path: Path):
+    """In a shell, with nothing but the command line on the path, an empty home and a repository beside the folder."""
+    repository = Repository.create(tmp_path / 'pydantic-ai-skills')
+    shutil.copytree(README.parent / 'examples/skills', repository.path / 'examples/skills')
+    repository.commit('first')
+    (tmp_path / 'app').mkdir()
+    path = f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}'
+    env = {'PATH': path, 'HOME': str(tmp_path / 'home'), 'LANG': 'C.UTF-8'}
+    commands = 0
+    for block in BLOCK.findall(README.read_text('utf-8')):
+        for line, typed, expected in steps(block):
+            done = subprocess.run(
+                ['bash', '-c', line],
+                cwd=tmp_path / 'app',
+                env=env,
+                input=typed,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            assert matches(expected, done.stdout), f'{line}\n{done.stdout}'
+            assert done.returncode == (1 if 'error [' in expected else 0)
+            commands += line.startswith('pydantic-ai-skills ')
+    assert commands == 8
 
-    def follow(block: str, *, status: int = 0) -> None:
-        type_in(block.replace('https://github.com/acme/skills', str(repository.path)), cli, status=status)
 
-    follow(made)
-    file = untrusted / 'skills/greeter/SKILL.md'
-    whole = file.read_text()
-    file.write_text(re.sub(r'^description: .*\n', '', whole, flags=re.MULTILINE))
-    follow(broken, status=1)
-    file.write_text(whole)
-    for block in rest:
-        follow(block)
+def test_the_readme_is_short():
+    assert len(README.read_text('utf-8').splitlines()) <= 150

@@ -23,6 +23,7 @@ def tool(here: Path) -> Path:
         files={
             'scripts/echo.py': ECHO,
             'scripts/fail.sh': 'echo out; echo err >&2; exit 7',
+            'scripts/killed.sh': 'kill -9 $$',
             'scripts/stdin.sh': 'cat',
             'scripts/slow.sh': 'echo begun; sleep 30',
             'scripts/write.sh': 'echo hi > made.txt',
@@ -40,7 +41,7 @@ def tool(here: Path) -> Path:
 def test_what_it_prints_is_the_output_and_the_rest_is_beside_it(cli: Cli, tool: Path):
     done = cli('run', 'tool', 'scripts/echo.py', '--', 'a', '--flag')
     assert (done.status, done.out) == (0, '["a", "--flag"]\n')
-    assert done.err == 'running scripts/echo.py of tool, without a sandbox\n'
+    assert done.err == ''
 
 
 @pytest.mark.parametrize(
@@ -68,13 +69,14 @@ def test_arguments_are_what_a_model_sends(cli: Cli, tool: Path, args: list[str],
     [
         (['run', 'nobody', 'x'], "There is no skill 'nobody'"),
         (['run', 'tool', 'nothing'], "There is no script 'nothing' in skill 'tool'"),
-        (['run', 'tool', 'x.md'], 'is a resource'),
+        (['run', 'tool', 'x.md'], 'is a resource, not a script.'),
         (['run', 'tool', 'echo', '--arg', 'novalue'], "--arg takes KEY=VALUE, not 'novalue'."),
         (['run', 'tool', 'echo', '--args-json', '{'], '--args-json is not JSON'),
-        (['run', 'tool', 'echo', '--args-json', '[]', '--', 'x'], '--args-json already gives all arguments'),
+        (['run', 'tool', 'echo', '--args-json', '[]', '--', 'x'], '--args-json gives all arguments'),
         (['run', 'tool', 'echo', '--arg', 'b d=x'], "'b d' cannot be the name of an argument"),
         (['run', 'tool', 'echo', '--timeout', '0'], '0.1'),
-        (['run', 'tool'], "'SCRIPT'"),
+        (['run', 'tool'], "Name a script of 'tool': scripts/colour.sh, scripts/echo.py, "),
+        (['run', 'tool', 'ehco'], "no script 'ehco' in skill 'tool'. Did you mean 'scripts/echo.py'?"),
     ],
 )
 def test_mistakes_are_told_and_nothing_runs(cli: Cli, tool: Path, args: list[str], message: str):
@@ -93,6 +95,11 @@ def test_a_script_that_fails_is_bad_news(cli: Cli, tool: Path):
     done = cli('run', 'tool', 'fail')
     assert (done.status, done.out) == (1, 'out\n')
     assert done.err.endswith('err\nfailed: exit code 7\n')
+
+
+def test_a_signal_that_ended_a_script_is_named(cli: Cli, tool: Path):
+    done = cli('run', 'tool', 'killed')
+    assert (done.status, done.err) == (1, 'failed: ended by SIGKILL (exit code 137)\n')
 
 
 def test_a_script_that_takes_too_long_is_stopped(cli: Cli, tool: Path):
@@ -143,7 +150,7 @@ class TestFiles:
 
     def test_it_reads_what_is_named_and_its_own_arrive_here(self, cli: Cli, here: Path, where: str):
         done = self.run(cli, where, 'fill', '--', 'form.txt')
-        assert done.err.splitlines()[1:] == ['wrote filled.txt (10 bytes)']
+        assert done.err.splitlines() == ['wrote filled.txt (10 bytes)']
         assert (done.status, (here / 'filled.txt').read_text()) == (0, 'Name: Ada\n')
         assert (here / 'filled.txt').stat().st_mode & 0o777 == 0o644
 
@@ -185,14 +192,14 @@ class TestFiles:
     def test_what_is_there_is_only_changed_on_request(self, cli: Cli, here: Path, where: str):
         done = self.run(cli, where, 'edit', '--', 'form.txt')
         assert done.status == 1
-        assert done.err.splitlines()[1:] == [
+        assert done.err.splitlines() == [
             'not written: form.txt: it already exists',
             'To write all of them here, add --write. To write them elsewhere, add --output DIR.',
         ]
         assert (here / 'form.txt').read_text() == 'Name:\n'
         done = self.run(cli, where, 'edit', '--write', '--', 'form.txt')
         assert (done.status, (here / 'form.txt').read_text()) == (0, 'Name:\nmore\n')
-        assert done.err.splitlines()[1:] == ['replaced form.txt (11 bytes)']
+        assert done.err.splitlines() == ['replaced form.txt (11 bytes)']
 
     def test_hidden_files_are_only_made_on_request(self, cli: Cli, here: Path, where: str):
         done = self.run(cli, where, 'hide')
@@ -242,15 +249,18 @@ class TestFiles:
 
 class TestTheSandbox:
     def test_it_can_be_asked_for(self, cli: Cli, tool: Path):
-        done = cli('run', 'tool', 'echo', '--sandbox', '--', 'x')
+        done = cli('run', 'tool', 'echo', '--sandbox', '--verbose', '--', 'x')
         assert (done.status, done.out) == (0, '["x"]\n')
-        assert 'in a sandbox' in done.err
+        command, sandbox, environment, limits = done.err.splitlines()
+        assert command.endswith('skills/tool/scripts/echo.py x')
+        assert sandbox.split() == ['sandbox', 'yes']
+        assert 'SKILL_DIR' in environment.split()
+        assert 'wall_time 30.0' in limits
 
     def test_what_was_fetched_runs_in_it(self, cli: Cli, repository: Repository):
         cli('add', repository.path)
-        done = cli('run', 'pdf', 'fill', '--', 'form')
-        assert (done.status, done.out) == (0, 'filled form\n')
-        assert 'in a sandbox' in done.err
+        done = cli('run', 'pdf', 'fill', '--json', '--', 'form')
+        assert (done.status, done.data['stdout'], done.data['sandbox']) == (0, 'filled form\n', True)
 
     def test_what_was_fetched_is_not_changed(self, cli: Cli, repository: Repository, tmp_path: Path):
         cli('add', repository.path)
@@ -266,7 +276,7 @@ class TestTheSandbox:
 
     def test_what_is_trusted_runs_as_our_own(self, cli: Cli, repository: Repository):
         cli('add', repository.path, '--trust')
-        assert 'without a sandbox' in cli('run', 'pdf', 'fill').err
+        assert cli('run', 'pdf', 'fill', '--json').data['sandbox'] is False
 
     def test_without_one_it_fails(self, cli: Cli, tool: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv('PATH', os.devnull)

@@ -199,7 +199,7 @@ class TestTheLedger:
         assert cli('scan').status == 1
         assert 'failed it; to see why, run: pydantic-ai-skills scan pdf' in cli('list').out
         cli('scan', '--ignore', 'pipe-to-shell')
-        assert 'locked, scanned' in cli('list').out
+        assert 'locked, scanned' in cli('list', '--long').out
 
     def test_nothing_is_recorded_on_request(self, cli: Cli, here: Path, repository: Repository):
         cli('add', repository.path)
@@ -247,7 +247,7 @@ class TestTheLedger:
             'evaluated  90% of 10 cases with m, +20% against none\n',
         ):
             assert line in lines
-        assert 'locked, signed, scanned, evaluated' in cli('list').out
+        assert 'locked, signed, scanned, evaluated' in cli('list', '--long').out
 
     def test_show_shows_what_is_left_out_and_nothing_more_of_a_broken_lock_file(
         self, cli: Cli, here: Path, repository: Repository

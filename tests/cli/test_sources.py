@@ -52,9 +52,7 @@ class TestAdd:
     def test_it_is_fetched_written_down_and_locked(self, cli: Cli, here: Path, repository: Repository):
         done = cli('add', '../theirs@main', '--path', 'skills/pdf')
         assert (done.status, done.err) == (0, '')
-        assert done.out == (
-            'added pdf  Fills in forms. Use for PDF files.\nWritten to pyproject.toml and skills.lock.\n'
-        )
+        assert done.out == ('added pdf\nWritten to pyproject.toml and skills.lock.\n')
         assert (here / 'pyproject.toml').read_text() == (
             '[[tool.pydantic-ai-skills.git]]\nurl = "../theirs"\nref = "main"\npath = "skills/pdf"\nallow = ["file"]\n'
         )
@@ -153,7 +151,7 @@ class TestChoosing:
     def test_all_are_taken_where_nobody_can_be_asked(self, cli: Cli, here: Path, three: Repository):
         done = cli('add', '../theirs')
         assert done.out == (
-            'added docx  Writes letters.\nadded xlsx  Reads tables.\nadded pdf  Fills in forms. Use for PDF files.\n'
+            'added docx, xlsx, pdf\n'
             'These are all of its skills. To take only some, use --skill NAME.\n'
             'Written to pyproject.toml and skills.lock.\n'
         )
@@ -210,7 +208,7 @@ class TestChoosing:
         [
             (['--skill', 'nobody'], 3, "No skill 'nobody' in "),
             (['--skill', 'nobody', '--skill', 'pdf'], 3, 'It has: docx, xlsx, pdf.'),
-            (['--skill', 'pdf', '--all'], 2, '--skill takes some skills and --all takes all; give one of them.'),
+            (['--skill', 'pdf', '--all'], 2, 'Give either --skill or --all.'),
         ],
     )
     def test_a_wrong_choice_writes_nothing(
@@ -407,6 +405,13 @@ class TestLockAndOutdated:
 
 
 class TestRemove:
+    @pytest.mark.parametrize(('name', 'meant'), [('pfd', 'pdf'), ('../thiers', '../theirs')])
+    def test_one_that_is_mistyped_is_told_the_closest(self, cli: Cli, repository: Repository, name: str, meant: str):
+        cli('add', '../theirs')
+        done = cli('remove', name)
+        told = f'is not a source of this project, nor a skill of one. Did you mean {meant!r}? Its sources: ../theirs.'
+        assert (done.status, done.err) == (2, f'error: {name!r} {told}\n')
+
     @pytest.mark.parametrize('name', ['../theirs', '../theirs/', 'pdf'])
     def test_it_leaves_no_trace(self, cli: Cli, here: Path, repository: Repository, name: str):
         write(here, {'pyproject.toml': '[project]\nname = "x"\n'})

@@ -32,7 +32,7 @@ class TestTrust:
         done = cli('trust')
         assert (done.status, done.err) == (0, '')
         assert done.out == (
-            f'Trusted {untrusted}: its skills may run, and its sources be fetched.\n'
+            f'Trusted {untrusted}: its skills may run and its sources may be fetched.\n'
             f'Undo it with: pydantic-ai-skills trust --revoke {untrusted}\n'
         )
         assert UserTrust().is_trusted(untrusted)
@@ -151,7 +151,7 @@ def test_a_tools_module_is_not_imported_to_be_shown(cli: Cli, here: Path):
     write_skill(here / 'skills/a', files={'tools.py': TOOLS})
     done = cli('prompt', 'a')
     assert done.status == 0
-    assert done.out.endswith('Without the tools in tools.py, which is not imported to be shown: a\n')
+    assert done.out.endswith('Not shown, because nothing is imported: the tools in tools.py of a\n')
     assert cli('prompt', '--json').data['not_imported'] == ['a']
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ from inline_snapshot import snapshot
 
 from tests.cli.conftest import Cli
 from tests.folders import skill_md, write, write_skill
+from tests.registries.repositories import Repository
 
 SCHEMA = Path(__file__).with_name('sarif-2.1.0.json')
 ROOT = Path(__file__).parent.parent.parent
@@ -60,7 +62,7 @@ def test_lenient_is_about_what_loads(cli: Cli, broken: Path):
 @pytest.mark.parametrize(
     ('args', 'message'),
     [
-        (['nowhere'], 'nowhere does not exist.'),
+        (['nowhere'], 'nowhere does not exist, and no skill has this name.'),
         (['empty'], 'No skills found in empty.'),
         ([], 'No skills found in this folder. Name a directory of skills, or a skill.'),
     ],
@@ -111,6 +113,72 @@ def test_github_annotations_do_nothing_on_a_terminal(cli: Cli, here: Path):
     out = cli('validate', '--format', 'github').out
     assert 'file=skills/a\\x1b[31m/SKILL.md' in out
     assert '\x1b' not in out
+
+
+def test_a_skill_can_be_named(cli: Cli, broken: Path):
+    assert cli('validate', 'good').out == '1 skill, no problems.\n'
+    assert cli('validate', 'godo').err == (
+        "error: godo does not exist, and no skill has this name. Did you mean 'good'?\n"
+    )
+
+
+def test_directories_are_named_as_everywhere(cli: Cli, here: Path, broken: Path):
+    write_skill(here / 'more/fine')
+    assert cli('validate', '-d', 'more').out == '1 skill, no problems.\n'
+    write_skill(here / '.agents/skills/standard')
+    assert cli('validate', '--standard').out == '1 skill, no problems.\n'
+
+
+def test_a_file_is_a_file(cli: Cli, here: Path, broken: Path):
+    write(here, {'skills/README.md': 'About them.', 'skills/good/references/a.md': 'More.', 'skills/low/skill.md': 'x'})
+    assert cli('validate', 'skills/README.md').out == '0 skills, no problems.\n'
+    assert cli('validate', 'skills/good/references/a.md').out == '1 skill, no problems.\n'
+    assert '[no-frontmatter]' in cli('validate', 'skills/low/skill.md').out
+
+
+class TestFetched:
+    @pytest.fixture(autouse=True)
+    def added(self, cli: Cli, repository: Repository) -> None:
+        write(repository.path, {'skills/odd/SKILL.md': f'\n{skill_md("odd")}'})
+        repository.commit('second')
+        assert cli('add', repository.path).status == 0
+
+    def test_skills_of_others_are_checked_and_never_changed(self, cli: Cli, tmp_path: Path):
+        def files() -> dict[Path, bytes]:
+            return {path: path.read_bytes() for path in (tmp_path / 'cache').rglob('SKILL.md')}
+
+        before = files()
+        done = cli('validate', '--fix')
+        assert done.status == 1
+        assert re.search(
+            r'^/.*/theirs@\w+: .*/odd/SKILL.md:\d: warning \[frontmatter-not-first\]', done.out, re.MULTILINE
+        )
+        assert '2 skills, 1 problem.' in done.out
+        assert files() == before
+
+    def test_one_can_be_named(self, cli: Cli):
+        assert cli('validate', 'pdf').out == '1 skill, no problems.\n'
+
+    def test_what_a_source_could_not_give_is_a_problem(
+        self, cli: Cli, here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        write_skill(here / 'skills/good')
+        monkeypatch.setenv('PYDANTIC_AI_SKILLS_CACHE_DIR', str(tmp_path / 'other-cache'))
+        done = cli('validate')
+        assert (done.status, '[source-failed]' in done.out) == (1, True)
+
+
+def test_functions_of_packages_are_skills_too(cli: Cli, site: Path):
+    write(
+        site,
+        {
+            'acme.py': '"""Greets people. Use for names."""\n\ndef greet(name: str) -> str:\n    """Greet."""\n',
+            'acme-1.0.dist-info/METADATA': 'Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n',
+            'acme-1.0.dist-info/RECORD': 'acme.py,,\nacme-1.0.dist-info/entry_points.txt,,\n',
+            'acme-1.0.dist-info/entry_points.txt': '[pydantic_ai_skills]\nacme = acme\n',
+        },
+    )
+    assert cli('validate', '--packages').out == '1 skill, no problems.\n'
 
 
 class TestSarif:

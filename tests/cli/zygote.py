@@ -8,6 +8,7 @@ socket as its argument.
 from __future__ import annotations
 
 import fcntl
+import importlib
 import json
 import os
 import signal
@@ -17,9 +18,14 @@ import termios
 import traceback
 from typing import Any
 
-from pydantic_ai_skills.cli import app, main
+from pydantic_ai_skills.cli import main
+from pydantic_ai_skills.cli.app import COMMANDS, load
 
-assert app
+for command in COMMANDS:
+    load(command)
+# What commands import when they are called.
+for module in ('conversation', 'model_view', 'watched'):
+    importlib.import_module(f'pydantic_ai_skills.cli.{module}')
 
 
 def become(request: dict[str, Any], descriptors: list[int]) -> int:

@@ -75,7 +75,7 @@ model   Your expense claim is in claim.txt.
 ── 2. Tokens: the list is in every request, the rest only when it is needed ────
 the list of 4 skills                      ██ 219
 what was loaded for the form              ██ 250
-all instructions, references and scripts  ██████████████████████████████ 3,524
+all instructions, references and scripts  ██████████████████████████████ 3,539
 
 ── 3. A stranger's script: "count my words", and it looks around ───────────────
 without a sandbox: refused                   │ in a sandbox: contained

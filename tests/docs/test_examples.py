@@ -71,6 +71,14 @@ SCRIPTS = {
         r'mean\n(\w+),\d+,([\d.]+),',
         '{} sold the most: {}.',
     ),
+    'What are our total sales?': Script(
+        [
+            ('load_skill', {'skill_name': 'totals'}),
+            ('run_skill_script', {'skill_name': 'totals', 'script_name': 'total', 'args': ['sales.csv', 'amount']}),
+        ],
+        r'([\d.]+)',
+        'Our total sales are {}.',
+    ),
     'Bonjour, je suis Marie.': Script(
         [
             ('load_skill', {'skill_name': 'greeting'}),

@@ -21,7 +21,8 @@ def anchors(site: Path, page: str) -> set[str]:
 
 def test_every_public_name_has_an_anchor(site: Path) -> None:
     names = {f'pydantic_ai_skills.{name}' for name in pydantic_ai_skills.__all__}
-    found = {anchor.replace('.exceptions.', '.') for anchor in anchors(site, 'api')}
+    pages = [f'api/{path.stem}' for path in (ROOT / 'docs/api').glob('*.md')]
+    found = {anchor.replace('.exceptions.', '.') for page in pages for anchor in anchors(site, page)}
     assert names - found == set()
 
 
@@ -31,13 +32,31 @@ def test_every_problem_code_has_an_anchor(site: Path) -> None:
 
 def test_agents_find_every_page_as_markdown(site: Path) -> None:
     listed = LINK.findall((site / 'llms.txt').read_text('utf-8'))
-    assert sorted(listed) == sorted(path.name for path in (ROOT / 'docs').glob('*.md'))
+    docs = ROOT / 'docs'
+    assert sorted(listed) == sorted(path.relative_to(docs).as_posix() for path in docs.rglob('*.md'))
     whole = (site / 'llms-full.txt').read_text('utf-8')
     for name in listed:
         text = (site / name).read_text('utf-8')
         assert text.lstrip().startswith('# ')
         assert text in whole
         assert '--8<--' not in text
+
+
+def test_the_overview_of_the_api_links_to_every_name(site: Path) -> None:
+    page = (site / 'api/index.html').read_text('utf-8')
+    linked = {name.replace('.exceptions.', '.') for name in re.findall(r'href="[a-z]+/#([^"]+)"', page)}
+    assert {f'pydantic_ai_skills.{name}' for name in pydantic_ai_skills.__all__} - linked == set()
+
+
+def test_the_changelog_is_a_page(site: Path) -> None:
+    first = re.search(r'^### .*\n\n- (.*)$', (ROOT / 'CHANGELOG.md').read_text('utf-8'), re.MULTILINE)
+    assert first is not None
+    assert first[1] in (site / 'changelog.md').read_text('utf-8')
+
+
+def test_the_frontmatter_of_a_skill_is_highlighted_as_yaml(site: Path) -> None:
+    page = (site / 'writing-skills/index.html').read_text('utf-8')
+    assert '<span class="nt">description</span><span class="p">:</span>' in page
 
 
 @pytest.mark.parametrize('file', ['README.md', 'CHANGELOG.md'])

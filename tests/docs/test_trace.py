@@ -23,9 +23,11 @@ def names(picture: str) -> list[str]:
 
 async def test_the_picture_in_the_documentation_is_up_to_date():
     program: dict[str, Any] = runpy.run_path(str(ROOT / 'docs/trace.py'))
-    picture: str = program['draw'](await program['trace']())
-    assert names(picture) == names((ROOT / 'docs/images/trace.svg').read_text('utf-8')), (
-        'Draw it again with: python docs/trace.py docs/images/trace.svg'
-    )
+    spans = await program['trace']()
+    picture: str = program['draw'](spans)
+    for name in program['PALETTES']:
+        assert names(picture) == names((ROOT / 'docs/images' / name).read_text('utf-8')), (
+            'Draw it again with: python docs/trace.py docs/images'
+        )
     assert 'execute_tool run_skill_script unit-converter scripts/convert.py' in names(picture)
     assert 'exit code 2' in picture

@@ -17,8 +17,11 @@ LIBRARY, PAGE = ROOT / 'examples/library', ROOT / 'docs/evals.md'
 
 async def run(library: Path, **options: Any) -> EvalReport:
     model = None if 'replay' in options else stand_in_model()
-    with SkillsToolset[None](directories=[library]) as toolset:
+    toolset = SkillsToolset[None](directories=[library])
+    try:
         return await evaluate(toolset, model=model, repeat=1, **options)
+    finally:
+        await toolset.aclose()
 
 
 async def test_a_replay_in_another_folder_gives_the_same_bytes(tmp_path: Path):

@@ -19,7 +19,7 @@ from pydantic_ai_skills import (
     record_scan,
     record_score,
 )
-from tests.folders import write_skill
+from tests.folders import settle, write_skill
 from tests.registries.mcp.conftest import open_server as open_server
 from tests.registries.mcp.servers import refunds_server
 from tests.registries.repositories import Registries
@@ -109,6 +109,7 @@ def test_all_of_them(source: Source):
     (skill,) = registry.find().skills
     assert skill.source is not None
     assert (skill.source.content_hash, skill.source.signed_by is not None) == (source.content, True)
+    settle()
     assert registry.find() is registry.find()
 
 

@@ -23,11 +23,11 @@ def is_number(text: str) -> bool:
 def main() -> None:
     """Print one line of CSV for each column."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('file', type=Path, help="the CSV file; a relative path is taken from the skill's folder")
+    parser.add_argument('file', type=Path, help='the CSV file, here or in the folder of the skill')
     args = parser.parse_args()
 
     try:
-        with (SKILL / args.file).open(newline='', encoding='utf-8-sig') as file:
+        with (args.file if args.file.exists() else SKILL / args.file).open(newline='', encoding='utf-8-sig') as file:
             reader = csv.DictReader(file)
             columns = list(reader.fieldnames or ())
             rows = list(reader)

@@ -16,7 +16,7 @@ SKILL = Path(__file__).resolve().parent.parent
 def main() -> None:
     """Print one line of CSV for each group, largest sum first."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('file', type=Path, help="the CSV file; a relative path is taken from the skill's folder")
+    parser.add_argument('file', type=Path, help='the CSV file, here or in the folder of the skill')
     parser.add_argument('--value', required=True, metavar='COLUMN', help='the column to add up')
     parser.add_argument('--group-by', metavar='COLUMN', help='one line for each value of this column')
     args = parser.parse_args()
@@ -24,7 +24,7 @@ def main() -> None:
     groups: defaultdict[str, list[Decimal]] = defaultdict(list)
     skipped = 0
     try:
-        with (SKILL / args.file).open(newline='', encoding='utf-8-sig') as file:
+        with (args.file if args.file.exists() else SKILL / args.file).open(newline='', encoding='utf-8-sig') as file:
             reader = csv.DictReader(file)
             for column in filter(None, (args.value, args.group_by)):
                 if column not in (reader.fieldnames or ()):
