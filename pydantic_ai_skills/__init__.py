@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ._lazy import import_lazily
+from .filesystem.lazy_imports import import_lazily
 
 if TYPE_CHECKING:
     from .capability.capability import SkillsCapability

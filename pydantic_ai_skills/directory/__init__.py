@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic_ai_skills._lazy import import_lazily
+from pydantic_ai_skills.filesystem.lazy_imports import import_lazily
 
 if TYPE_CHECKING:
     from .directory import SkillsDirectory

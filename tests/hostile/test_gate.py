@@ -233,7 +233,6 @@ def test_36_the_table_has_every_place_where_code_is_started(scoreboard: Scoreboa
 
 
 STARTS = {
-    '_lazy.py': ['import_module'],  # modules of this package
     'cli/app.py': ['import_module'],  # modules of this package
     'cli/doctor.py': ['subprocess.run', 'system'],  # git and bwrap, for their versions
     'evals/baseline.py': ['subprocess.run'],  # git, for another version of a skill
@@ -242,6 +241,7 @@ STARTS = {
     'execution/cgroup.py': ['subprocess.run'],
     'execution/packages.py': ['subprocess.Popen'],  # uv, for packages of skills that passed the gate
     'execution/process.py': ['subprocess.Popen'],  # scripts, declared tools and commands of the model
+    'filesystem/lazy_imports.py': ['import_module'],  # modules of this package
     'filesystem/locks.py': ['import_module'],  # modules of Python
     'filesystem/ownership.py': ['import_module'],  # the same
     'registries/address.py': ['import_module'],  # modules of this package

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pydantic_ai_skills._lazy import import_lazily
+from pydantic_ai_skills.filesystem.lazy_imports import import_lazily
 
 if TYPE_CHECKING:
     from .modules.describe import describe
