@@ -16,7 +16,7 @@ from pydantic_ai_skills.types import SkillScript
 
 from .figure import Figure
 
-RUNS = 50
+RUNS = 100
 BASELINE = f'the same script by subprocess.run, median of {RUNS}'
 
 

@@ -19,7 +19,7 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RunUsage
 
-from pydantic_ai_skills.execution.private_dirs import remove_kept_folders
+from pydantic_ai_skills.execution.work_dir import remove_kept_folders
 from tests.registries.packages.sites import Site
 from tests.toolset.durable.sqlite import teach_fractions_of_seconds
 

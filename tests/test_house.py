@@ -22,13 +22,14 @@ from pydantic_ai_skills import LocalSkillScriptExecutor, ScriptLimits, SkillsToo
 PACKAGE = Path(pydantic_ai_skills.__file__).parent
 ROOT = PACKAGE.parent
 SKILLS = ROOT / 'examples/skills'
-CALLS: dict[str, dict[str, Any]] = {
-    'load_skill': {'skill_name': 'unit-converter'},
-    'run_skill_script': {
-        'skill_name': 'unit-converter',
-        'script_name': 'convert',
-        'args': {'_': ['26.2', 'mi', 'km']},
-    },
+LOAD = {'skill_name': 'unit-converter'}
+CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    'load_skill': ('load_skill', LOAD),
+    'run_skill_script': ('run_skill_script', {**LOAD, 'script_name': 'convert', 'args': ['26.2', 'mi', 'km']}),
+    'run_skill_script, with arguments that are matched to what the script declares': (
+        'run_skill_script',
+        {**LOAD, 'script_name': 'convert', 'args': {'_': ['26.2', 'mi', 'km']}},
+    ),
 }
 
 
@@ -49,7 +50,7 @@ def test_no_file_is_longer_than_400_lines():
     assert {name: size for name, size in sizes.items() if size > 400} == {}
 
 
-@pytest.mark.parametrize(('step', 'limit'), [('prompt', 12), ('load_skill', 14), ('run_skill_script', 21)])
+@pytest.mark.parametrize(('step', 'limit'), list(zip(('prompt', *CALLS), (12, 14, 18, 20), strict=True)))
 def test_a_reader_follows_a_skill_through_few_files(step: str, limit: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delitem(sys.modules, 'dbos', raising=False)  # as in a program without a durable engine
     files = {file for file, _ in walk(step)}
@@ -104,8 +105,9 @@ async def _take(step: str, recorder: Recorder) -> None:
         await toolset.get_instructions(ctx)
     else:
         tools = await toolset.get_tools(ctx)
-        if step == 'run_skill_script':  # of a skill that was loaded, as in a conversation
-            await toolset.call_tool('load_skill', CALLS['load_skill'], ctx, tools['load_skill'])
+        tool, arguments = CALLS[step]
+        if tool == 'run_skill_script':  # of a skill that was loaded, as in a conversation
+            await toolset.call_tool('load_skill', LOAD, ctx, tools['load_skill'])
         recorder.is_on = True
-        await toolset.call_tool(step, CALLS[step], ctx, tools[step])
+        await toolset.call_tool(tool, arguments, ctx, tools[tool])
     recorder.is_on = False

@@ -15,7 +15,7 @@ from pydantic_ai.exceptions import UserError
 
 from pydantic_ai_skills.directory.directory import SkillsDirectory
 from pydantic_ai_skills.exceptions import SkillError
-from pydantic_ai_skills.execution.private_dirs import make_private_folder, remove_empty_roots, remove_private_folder
+from pydantic_ai_skills.execution.work_dir import make_private_folder, remove_empty_roots, remove_private_folder
 from pydantic_ai_skills.registries.git.process import FIXED_SETTINGS, FIXED_VARIABLES, KEPT_VARIABLES, git_program
 from pydantic_ai_skills.toolset.toolset import SkillsToolset
 from pydantic_ai_skills.types.skill import Skill

@@ -46,11 +46,11 @@ class ControlGroup:
 
     def __init__(self, parents: Mapping[str, Path], limits: Mapping[str, int]) -> None:
         name = f'{PREFIX}{os.getpid()}-{next(_numbers)}'
-        self._folders = {limit: parents[limit] / name for limit in limits}
+        self._folders = {limit: f'{parents[limit]}/{name}' for limit in limits}
         self._distinct = list(dict.fromkeys(self._folders.values()))
         try:
             for folder in self._distinct:
-                folder.mkdir()
+                os.mkdir(folder)
             for limit, value in limits.items():
                 self._limit(limit, value)
         except OSError as error:
@@ -83,9 +83,9 @@ class ControlGroup:
 
     def close(self) -> None:
         """Remove the group, and kill what is left in it."""
-        if not self._remove():
+        if not self.remove():
             self.kill()
-            self._remove()  # or else something in it cannot be killed, and a later process removes the group
+            self.remove()  # or else something in it cannot be killed, and a later process removes the group
 
     def ran_out_of_memory(self) -> bool:
         """Whether the kernel has killed a process because the group had no memory left."""
@@ -96,15 +96,16 @@ class ControlGroup:
             return int(dict(zip(words[::2], words[1::2], strict=False)).get(b'oom_kill', 0)) > 0
         return False
 
-    def _remove(self) -> bool:
+    def remove(self) -> bool:
         """Remove the group, which the kernel allows only if no process is in it. Returns whether it is gone."""
-        for folder in self._distinct:
+        while self._distinct:
             try:
-                os.rmdir(folder)
+                os.rmdir(self._distinct[-1])
             except FileNotFoundError:
-                continue
+                pass
             except OSError:
                 return False
+            self._distinct.pop()
         return True
 
     def _limit(self, limit: str, value: int) -> None:

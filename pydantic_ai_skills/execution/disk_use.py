@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pydantic_ai_skills.filesystem.safe_open import FileStamp
 
 from .limits import MIB
-from .private_dirs import remove_private_folder
+from .work_dir import remove_private_folder
 from .work_files import remove_changed
 
 MAX_WORK_FILES = 10_000

@@ -84,7 +84,7 @@ class ScriptEnvironment:
 
 def inherited_variables() -> dict[str, str]:
     """The variables of this process that any script may see."""
-    return {k: v for k, v in os.environ.items() if k in INHERITED_VARIABLES or k.startswith('LC_')}
+    return {name: os.environ[name] for name in os.environ if name in INHERITED_VARIABLES or name.startswith('LC_')}
 
 
 def secret_forms(secret: str) -> Iterator[str]:

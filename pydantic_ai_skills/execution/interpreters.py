@@ -133,13 +133,21 @@ def refuse_links(script: SkillScript) -> None:
 
 def _head(path: Path, script: SkillScript) -> tuple[os.stat_result, bytes]:
     skill_dir = script.skill_dir and script.skill_dir.absolute()
-    if skill_dir is None or skill_dir not in path.parents:  # named by the developer, or shared by skills
-        skill_dir, folder = path.parent, SkillFolder(str(path.parent))
+    inside = None if skill_dir is None else path_in(skill_dir, path)
+    if skill_dir is None or inside is None:  # named by the developer, or shared by skills
+        folder, inside = SkillFolder(str(path.parent)), path.name
     else:
         folder = SkillFolder(script.root or str(skill_dir.parent), str(skill_dir))
-    *parents, last = split_path(path.relative_to(skill_dir).as_posix())
+    *parents, last = split_path(inside)
     with folder.open(*parents) as opened:
         return opened.head(last, MAX_HEAD_BYTES)
+
+
+def path_in(folder: Path, path: Path) -> str | None:
+    """The way from a folder to a file below it, with `/` between the steps; `None` if the file is elsewhere."""
+    # As text: this is done several times for each run, and `Path` takes ten times as long.
+    text, start = str(path), os.path.join(folder, '')
+    return text[len(start) :].replace(os.sep, '/') if text.startswith(start) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +173,7 @@ def interpreters_for(name: str, head: bytes, *, executable: bool, inline: bool =
     With `inline`, uv comes before Python for a script that declares its dependencies or asks for uv; otherwise Python
     has to do.
     """
-    suffix = PurePosixPath(name).suffix.lower()
+    suffix = os.path.splitext(name)[1].lower()
     if shebang := _shebang(head):
         return _with_uv(_from_shebang(shebang, name), head, inline=inline)
     if suffix == '.py':
@@ -191,7 +199,7 @@ def _with_uv(interpreter: Interpreter, head: bytes, *, inline: bool) -> list[Int
 
 def is_uv(command: Sequence[str]) -> bool:
     """Whether a command is one of uv; one without words is none."""
-    return bool(command) and PurePosixPath(command[0]).name == 'uv'
+    return bool(command) and os.path.basename(command[0]) == 'uv'
 
 
 def uv_check(interpreter: Sequence[str], head: ScriptHead) -> list[str]:
@@ -240,10 +248,9 @@ def find_interpreter(
 
 def module_name(file: str, head: bytes) -> str | None:
     """The module as which to run a Python script, a path in its skill: one in a folder, with relative imports."""
-    path = PurePosixPath(file)
-    if path.suffix != '.py' or len(path.parts) < 2 or not _RELATIVE_IMPORT.search(head):
+    if not file.endswith('.py') or '/' not in file or not _RELATIVE_IMPORT.search(head):
         return None
-    names = (*path.parts[:-1], path.stem)
+    names = file.removesuffix('.py').split('/')
     return '.'.join(names) if all(name.isidentifier() for name in names) else None
 
 
@@ -254,8 +261,8 @@ def module_words(name: str) -> list[str]:
 
 def start_words(path: Path, skill_dir: Path, head: ScriptHead, interpreter: Sequence[str]) -> list[str]:
     """What follows the interpreter to run a script: its path, or its module where it has to be run as one."""
-    can_be_one = skill_dir in path.parents and not is_uv(interpreter)
-    module = module_name(path.relative_to(skill_dir).as_posix(), head.head) if can_be_one else None
+    inside = None if is_uv(interpreter) else path_in(skill_dir, path)
+    module = None if inside is None else module_name(inside, head.head)
     return [str(path)] if module is None or not _runs_on_python(head) else module_words(module)
 
 

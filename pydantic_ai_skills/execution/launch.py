@@ -57,6 +57,9 @@ class Launch:
     is_private: bool
     """Whether nobody but the scripts of the conversation puts files into the work folder."""
 
+    is_new: bool = False
+    """Whether the work folder was made for this run, so that it is empty and does not stay for others."""
+
     room: WorkRoom
     """What the work folder may hold."""
 

@@ -24,6 +24,7 @@ from .interpreters import (
     ScriptHead,
     find_interpreter,
     local_file,
+    path_in,
     read_script_head,
     skill_folder,
     start_words,
@@ -32,7 +33,6 @@ from .interpreters import (
 from .launch import Command, Launch, StartIn, launch_command
 from .limits import ScriptLimits
 from .packages import UvEnvironments, as_environments, with_packages
-from .private_dirs import close_to_others
 from .process import Process, in_thread
 from .result import ScriptResult
 from .streaming import OnOutput
@@ -45,7 +45,7 @@ from .watchdog import (
     warn_of_unwatched,
     watched_limits,
 )
-from .work_dir import WorkDir, is_empty, work_dir_for
+from .work_dir import WorkDir, close_to_others, is_empty, work_dir_for
 from .work_files import changed_files, stamps_of
 
 if TYPE_CHECKING:
@@ -221,9 +221,10 @@ class SubprocessSkillScriptExecutor(ABC):
             folder = work_dir.local_path()
             launch = Launch(
                 label=script.name,
-                shown=(skill_dir,) if skill_dir in path.parents else (skill_dir, path),
+                shown=(skill_dir, path) if path_in(skill_dir, path) is None else (skill_dir,),
                 work_dir=folder,
                 is_private=work_dir.is_private,
+                is_new=work_dir.is_new,
                 room=self._room(work_dir),
                 start_in={'work': folder, 'script': path.parent, 'skill': skill_dir}[self.cwd],
                 interpreter=self._interpreter(head, packages),
@@ -240,9 +241,7 @@ class SubprocessSkillScriptExecutor(ABC):
             env = with_skill(launch.env, skill_dir, as_module='-m' in start)
             launch = replace(launch, start=start, env=env)
             # Looked at again, right before it starts: it may have been replaced meanwhile.
-            process, result = self._execute(
-                launch, cleanup, cancelled, lambda: read_script_head(script), is_kept=script.work_dir is not None
-            )
+            process, result = self._execute(launch, cleanup, cancelled, lambda: read_script_head(script))
         return process.unless_stopped(result, f'The script {script.name!r}')
 
     async def run_command(
@@ -303,7 +302,7 @@ class SubprocessSkillScriptExecutor(ABC):
 
     def _room(self, work_dir: WorkDir) -> WorkRoom:
         limit, folder = self.limits.work_folder if can_watch() else None, work_dir.local_path()
-        if limit is None or is_empty(folder):
+        if limit is None or work_dir.is_new or is_empty(folder):
             return WorkRoom(limit)
         return room_in(folder, limit, is_private=work_dir.is_private)
 
@@ -313,12 +312,10 @@ class SubprocessSkillScriptExecutor(ABC):
         cleanup: ExitStack,
         cancelled: Callable[[], bool],
         check: Callable[[], object] = lambda: None,
-        *,
-        is_kept: bool = True,
     ) -> tuple[Process, ScriptResult]:
-        """Run it to its end; `is_kept` says whether its work folder stays for others after it."""
+        """Run it to its end. `check` raises if it must not be started."""
         command = self._command(launch, cleanup)
-        before = {} if is_empty(launch.work_dir) else stamps_of(launch.work_dir)
+        before = {} if launch.is_new or is_empty(launch.work_dir) else stamps_of(launch.work_dir)
         check()
         if cancelled():
             raise SkillScriptExecutionError('The run was cancelled before the script started.')
@@ -327,7 +324,8 @@ class SubprocessSkillScriptExecutor(ABC):
         self._tidy(launch)
         if is_empty(launch.work_dir):
             return process, result
-        over = take_back(launch.work_dir, launch.room, before) if is_kept and launch.is_private else None
+        is_filled_up = launch.is_private and not launch.is_new
+        over = take_back(launch.work_dir, launch.room, before) if is_filled_up else None
         process.stopped = process.stopped or over
         files = changed_files(launch.work_dir, before)
         return process, replace(result, files=files, work_dir=launch.work_dir if files else None)

@@ -110,8 +110,10 @@ class Process:
                 left = self._command.watch.left_behind(self._process.pid)
         finally:
             self._close()  # first: killing a group takes descriptors, of which there may be no others
-            self._kill()
+            self._kill_session()
             exit_code = self._reap()
+            if self._command.group is not None:
+                self._command.group.close()  # with what has left the session
         for capture in (self._stdout, self._stderr):
             capture.feed(b'')  # what was held back
         output = fit_output(self._stdout, self._stderr, limit=self._command.max_output, secrets=self._command.secrets)
@@ -227,12 +229,15 @@ class Process:
         return bool(self._input)
 
     def _kill(self) -> None:
+        self._kill_session()
+        if self._command.group is not None:
+            self._command.group.kill()
+
+    def _kill_session(self) -> None:
         # The group is the script's until its leader is reaped. Programs that changed their user, such as sudo, refuse
         # the signal; draining and reaping are bounded all the same.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        if self._command.group is not None:
-            self._command.group.kill()
 
     def _close(self) -> None:
         for fd in self._pipes:

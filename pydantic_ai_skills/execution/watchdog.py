@@ -237,8 +237,8 @@ class Watchdog:
 
     def left_behind(self, pid: int) -> tuple[str, ...]:
         """The commands of what still runs after process `pid`, which led the run, has ended."""
-        if self._group is not None:  # everything that a run starts is in it
-            found = self._group.pids()
+        if self._group is not None:  # everything that a run starts is in it, and an empty one can be removed
+            found = set[int]() if self._group.remove() else self._group.pids()
         else:  # what has lost its parent is known by its session, and asking for that is quick
             found = {info.pid for info in run_processes(pid)} if _has_more(pid, 1) else set[int]()
         commands = (_command_of(each) for each in sorted(found - {pid}))

@@ -1,27 +1,31 @@
-"""Tells in which folder the scripts of a conversation start, read and write."""
+"""Tells in which folder the scripts of a conversation start, read and write; makes and removes private ones."""
 
 from __future__ import annotations
 
+import atexit
 import os
+import stat
+import tempfile
 import threading
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from inspect import isawaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from uuid import uuid4
 
 from anyio import to_thread
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import RunContext
 
 from pydantic_ai_skills.exceptions import SkillScriptExecutionError
+from pydantic_ai_skills.filesystem.remove import remove_tree
 from pydantic_ai_skills.filesystem.safe_open import OpenFolder, reason
 
 from .background import BackgroundCommands
-from .private_dirs import keep_private_folder, make_private_folder, remove_empty_roots, remove_private_folder
 
 if TYPE_CHECKING:
     from pydantic_ai.workspaces import Workspace
@@ -36,6 +40,9 @@ ChosenDir: TypeAlias = Folder | Callable[[RunContext[Any]], Folder | Awaitable[F
 
 MAX_CONVERSATIONS = 64
 """How many conversations keep a private folder, by default."""
+
+KEPT_FOLDERS = 64
+"""How many of the last runs without a conversation keep their files. All are removed when this process ends."""
 
 MAX_READ_BYTES = 10 * 1024 * 1024
 """How long a file in a work folder may be that is read, by default."""
@@ -52,6 +59,9 @@ class WorkDir(NamedTuple):
 
     is_private: bool = False
     """Whether it belongs to one conversation, or to one run, and is removed after it."""
+
+    is_new: bool = False
+    """Whether it was made for one run, so that it is empty and does not stay for others."""
 
     def local_path(self) -> Path:
         """Where it is on this machine.
@@ -245,7 +255,7 @@ def work_dir_for(script: SkillScript, skill_dir: Path) -> Generator[WorkDir]:
             'For the developer: see TMPDIR.'
         ) from error
     try:
-        yield WorkDir(path=folder, is_private=True)
+        yield WorkDir(path=folder, is_private=True, is_new=True)
     except BaseException:
         remove_private_folder(folder)
         raise
@@ -316,3 +326,73 @@ def _without_waiting(answer: Awaitable[Folder]) -> Folder:
         return done.value
     steps.close()
     raise UserError('`work_dir` is a function that has to wait, so the folder is known only to scripts of the run.')
+
+
+# --- Private folders. Scripts may have set traps in them. -----------------------------------------------------------
+
+_kept: deque[Path] = deque()
+_left: deque[Path] = deque()
+_roots: list[Path] = []
+_lock = threading.Lock()
+with suppress(AttributeError):  # there are no forks on Windows
+    for _folders in (_kept, _left, _roots):  # they belong to the process that made them, not to its forks
+        os.register_at_fork(after_in_child=_folders.clear)
+
+
+def make_private_folder() -> Path:
+    """Make an empty folder that only this user can reach, whatever rights a script gives to it."""
+    with _lock:
+        if not _roots or not os.path.isdir(_roots[-1]):  # there is none yet, or somebody has tidied up
+            # The real path, so that scripts see the same one with and without a sandbox.
+            _roots.append(Path(os.path.realpath(tempfile.mkdtemp(prefix='skill-runs-'))))
+        folder = _roots[-1] / f'skill-run-{uuid4().hex}'
+        folder.mkdir(mode=0o700)
+    return folder
+
+
+def close_to_others(folder: Path) -> None:
+    """Give only this user rights to a private folder, if a script changed that."""
+    with suppress(OSError):
+        if stat.S_IMODE(os.lstat(folder).st_mode) != 0o700:
+            with OpenFolder.beneath(str(folder.parent), (folder.name,)) as opened:
+                os.chmod(opened.path if opened.descriptor is None else opened.descriptor, 0o700)
+
+
+def keep_private_folder(folder: Path, *, most: int = KEPT_FOLDERS) -> None:
+    """Keep the folder of a run that is over until `most` newer ones are kept, or this process ends."""
+    close_to_others(folder)
+    with _lock:
+        _kept.append(folder)
+        old = _kept.popleft() if len(_kept) > most else None
+    if old is not None:
+        remove_private_folder(old)
+
+
+def remove_private_folder(folder: Path) -> None:
+    """Remove a folder, or else try again after the next run and when this process ends."""
+    _left.append(folder)
+    for _ in range(len(_left)):
+        with suppress(IndexError):  # another thread has taken it
+            again = _left.popleft()
+            if not remove_tree(again):
+                _left.append(again)
+
+
+def remove_empty_roots() -> None:
+    """Remove the folder that holds the private ones, if there are none left."""
+    with _lock:
+        for root in tuple(_roots):
+            with suppress(OSError):  # some are left
+                os.rmdir(root)
+                _roots.remove(root)
+
+
+@atexit.register
+def remove_kept_folders() -> None:
+    """Remove all private folders that still exist."""
+    while _kept:
+        remove_private_folder(_kept.popleft())
+    for folder in (*_left, *_roots):
+        remove_tree(folder)
+    _left.clear()
+    _roots.clear()

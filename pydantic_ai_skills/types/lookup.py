@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
@@ -141,8 +141,9 @@ def _pick(
 def _meant(name: str, items: Sequence[NamedT], skill: Skill[Any], also: Sequence[NamedT] = ()) -> Sequence[NamedT]:
     """What a name may mean: the exact item, else those of `items` most like it, else those of `also`."""
     place = place_in(name, skill)
-    steps = (_exact(name, place, (*items, *also)), *_similar(place, items), *_similar(place, also))
-    return next(filter(None, steps), ())
+    exact = _exact(name, place, (*items, *also))
+    similar = chain(_similar(place, items), _similar(place, also))
+    return exact or next((found for found in similar if found), ())
 
 
 def _exact(name: str, place: Place, items: Sequence[NamedT]) -> list[NamedT]:

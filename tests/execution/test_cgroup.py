@@ -36,19 +36,20 @@ MakeExecutor = type[LocalSkillScriptExecutor | BubblewrapSkillScriptExecutor]
 @pytest.fixture
 def parent(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in which a new one has the files of a control group of a version, as in the kernel's file system."""
-    mkdir = Path.mkdir
+    mkdir = os.mkdir
 
-    def make(path: Path, *args: Any, **options: Any) -> None:
+    def make(path: str | Path, *args: Any, **options: Any) -> None:
         mkdir(path, *args, **options)
-        if path.parent == parent:
-            (path / 'pids.max').write_text('max\n')
-            (path / 'cgroup.procs').touch()
+        group = Path(path)
+        if group.parent == parent:
+            (group / 'pids.max').write_text('max\n')
+            (group / 'cgroup.procs').touch()
             if request.param == 1:
-                (path / 'tasks').touch()
+                (group / 'tasks').touch()
 
     parent = tmp_path / 'group'
     parent.mkdir()
-    monkeypatch.setattr(Path, 'mkdir', make)
+    monkeypatch.setattr(os, 'mkdir', make)
     return parent
 
 
@@ -177,14 +178,14 @@ def test_a_group_caps_memory_with_and_without_swap(
 ) -> None:
     version = request.node.callspec.params['parent']
     names = {name: text for name, text in MEMORY_FILES[version].items() if swap or 'sw' not in name}
-    mkdir = Path.mkdir
+    mkdir = os.mkdir
 
-    def make(path: Path, *args: Any, **options: Any) -> None:
+    def make(path: str, *args: Any, **options: Any) -> None:
         mkdir(path, *args, **options)
         for name, text in names.items():
-            (path / name).write_text(text)
+            Path(path, name).write_text(text)
 
-    monkeypatch.setattr(Path, 'mkdir', make)
+    monkeypatch.setattr(os, 'mkdir', make)
     group = ControlGroup({'memory': parent}, {'memory': 1000})
     (folder,) = (path for path in parent.iterdir() if path.is_dir())
     limit, *rest = (name for name in names if name.endswith(('in_bytes', 'max')))

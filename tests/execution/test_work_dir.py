@@ -15,13 +15,13 @@ from anyio import to_thread
 
 from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillScriptExecutionError
 from pydantic_ai_skills.execution.local import LocalSkillScriptExecutor
-from pydantic_ai_skills.execution.private_dirs import (
+from pydantic_ai_skills.execution.result import ScriptResult
+from pydantic_ai_skills.execution.work_dir import (
     keep_private_folder,
     make_private_folder,
     remove_kept_folders,
     remove_private_folder,
 )
-from pydantic_ai_skills.execution.result import ScriptResult
 from pydantic_ai_skills.execution.work_files import ScriptFile, list_work_files, read_work_file
 from pydantic_ai_skills.filesystem.remove import remove_tree
 

@@ -309,7 +309,7 @@ def test_50_what_a_script_leaves_is_of_no_use_to_others(
     trial: Callable[[str], dict[str, Any]], scoreboard: Scoreboard, executor: str
 ) -> None:
     found = trial(f"""
-        from pydantic_ai_skills.execution.private_dirs import remove_kept_folders
+        from pydantic_ai_skills.execution.work_dir import remove_kept_folders
         executor = {executor}()
         result = asyncio.run(executor.run(script('a.py', {TRAPS!r})))
         work = result.work_dir

@@ -28,7 +28,7 @@ from pydantic_ai_skills import (
     SkillsDirectory,
     SkillsToolset,
 )
-from pydantic_ai_skills.execution.private_dirs import remove_kept_folders
+from pydantic_ai_skills.execution.work_dir import remove_kept_folders
 from tests.conversations import Call, ScriptedModel, converse, write_skill
 from tests.execution.test_workspace import RecordingBackend
 from tests.folders import CONTEXT, call_tool

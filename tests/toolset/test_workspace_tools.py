@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from unittest.mock import Mock
 
 import anyio
@@ -256,8 +256,9 @@ SERVE = 'echo "serving with $SKILL_WORK_DIR and $TOKEN" > started; {}; echo read
 
 
 class TestWhatIsLeftRunning:
-    async def test_is_said_to_have_been_left_and_stopped(self, skills: Path):
-        mine = capability(skills, script_executor=LocalSkillScriptExecutor(control_group=None))
+    @pytest.mark.parametrize('group', ['auto', None])
+    async def test_is_said_to_have_been_left_and_stopped(self, skills: Path, group: Literal['auto'] | None):
+        mine = capability(skills, script_executor=LocalSkillScriptExecutor(control_group=group))
         sleeper = 'sleep {} >/dev/null 2>&1 & while [ "$(cat /proc/$!/comm)" != sleep ]; do :; done; '
         script = await converse(
             mine, run(f'{sleeper.format(61)} echo hi'), run(f'{sleeper.format(62)} {sleeper.format(63)} exit 4')
@@ -271,7 +272,7 @@ class TestWhatIsLeftRunning:
         result = ScriptResult(exit_code=0, stdout='hi\n', stderr='', duration=0, left=('sleep 61',))
         assert str(result) == 'hi\nIt left 1 process (sleep 61), which was stopped.'
         ended = 4_194_304  # more than any process has
-        watch = Watchdog(ScriptLimits(), work_dir=tmp_path, group=Mock(pids=lambda: {ended + 1}))
+        watch = Watchdog(ScriptLimits(), work_dir=tmp_path, group=Mock(remove=lambda: False, pids=lambda: {ended + 1}))
         assert watch.left_behind(ended) == ()
 
     @pytest.mark.parametrize('where', ['local', 'sandbox'])
