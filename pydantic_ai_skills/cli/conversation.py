@@ -20,6 +20,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 import pydantic_ai_skills as api
 
 from .command import INTERRUPTED, OPERATION_FAILED, SUCCESS
+from .event_loop import event_loop
 from .formats import result_text
 from .offline import HELP, offline_model
 from .output import Failure, Output
@@ -68,7 +69,7 @@ class Conversation:
         agent = Agent(model, toolsets=[toolset], output_type=[str, DeferredToolRequests], retries=2)
         # One event loop for the whole conversation: a model's connections belong to it. Input is read outside of it,
         # where an interrupt ends the waiting.
-        with toolset, asyncio.Runner() as runner:
+        with toolset, event_loop() as runner:
             yield cls(agent, toolset, out, runner, **options)
 
     def introduce(self, *, offline: bool) -> None:

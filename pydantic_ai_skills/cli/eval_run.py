@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import Sequence
@@ -29,6 +28,7 @@ from .command import PROBLEMS_FOUND, SUCCESS
 from .conversation import model_named
 from .eval_record import record_scores
 from .eval_table import failed_queries, failed_tasks, show_report
+from .event_loop import run
 from .output import Failure, Output, place
 from .skills import ChosenSkills, find_project, find_skill, locked_skills
 
@@ -98,7 +98,7 @@ def _run(out: Output, toolset: api.SkillsToolset[Any], cases: CaseSet, trial: Tr
     with out.progress('Evaluating') as working:
         step = working.on_step
         try:
-            report = asyncio.run(
+            report = run(
                 evaluate(
                     toolset,
                     cases,

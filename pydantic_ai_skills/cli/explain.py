@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -12,6 +11,7 @@ from typer import Argument, Option
 import pydantic_ai_skills as api
 
 from .command import PROBLEMS_FOUND, SUCCESS, command
+from .event_loop import run
 from .output import Failure, Output, counted, place
 from .skills import ChosenSkills, complete_skill_names, find_project, find_skill
 
@@ -61,7 +61,7 @@ def explain(
     if not prompt.strip():
         raise Failure('The prompt is empty.')
     with out.progress('Explaining'):
-        explanation = asyncio.run(api.explain_skills(toolset, prompt))
+        explanation = run(api.explain_skills(toolset, prompt))
     wanted = explanation.skills if skill is None else _about(toolset, explanation, skill)
     if out.as_json:
         out.data(_data(explanation, wanted))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 from html import escape
@@ -13,6 +12,7 @@ from typer import Argument
 import pydantic_ai_skills as api
 
 from .command import command
+from .event_loop import run
 from .formats import content_of
 from .output import Output
 from .skills import ChosenSkills, complete_skill_names, find_project, find_skill
@@ -50,7 +50,7 @@ def prompt(
     loaded = list(skills) if len(skills) <= MAX_LOADED else wanted
     with out.progress('Loading skills'):
         not_imported = [name for name in loaded if skills[name].files.tools_module]
-        seen = asyncio.run(look(toolset, loaded))
+        seen = run(look(toolset, loaded))
     costs = [
         {
             'name': name,

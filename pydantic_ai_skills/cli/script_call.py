@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import Any
 
@@ -11,6 +10,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDenied
 
+from .event_loop import event_loop
 from .output import Failure, Output
 from .run_files import CONVERSATION
 
@@ -29,7 +29,7 @@ def call_script(toolset: Any, out: Output, skill: str, script: str, arguments: o
         return ModelResponse(parts=[ToolCallPart('run_skill_script', call)])
 
     agent = Agent(FunctionModel(model, model_name='none'), toolsets=[toolset], output_type=[str, DeferredToolRequests])
-    with asyncio.Runner() as runner:
+    with event_loop() as runner:
         result = runner.run(agent.run('Run it.', conversation_id=CONVERSATION))
         if isinstance(result.output, DeferredToolRequests):
             answers = ask(out, result.output, yes)

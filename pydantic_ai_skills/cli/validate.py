@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -16,6 +15,7 @@ import pydantic_ai_skills as api
 
 from .closest import did_you_mean
 from .command import PROBLEMS_FOUND, SUCCESS, command
+from .event_loop import run
 from .formats import as_github, as_sarif, problems_data
 from .output import Failure, Output, counted, place
 from .skills import ChosenSkills, find_project, hint_to_trust
@@ -157,7 +157,7 @@ def _import_tools(paths: list[Path] | None, targets: Targets) -> list[api.SkillP
         raise Failure(f'Code of this checkout is not imported. {hint_to_trust(project)}')
     folders = [path.parent if path.is_file() else path for path in targets.own]
     toolset = api.SkillsToolset[Any](directories=folders)
-    asyncio.run(toolset.load(tools=True))
+    run(toolset.load(tools=True))
     return [problem for problem in toolset.problems if problem.code == 'import-failed']
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from pydantic_ai_skills.exceptions import SkillValidationError
+from pydantic_ai_skills.registries.web.address import parse_web_address
 
 if TYPE_CHECKING:
     from fastmcp.client.transports import ClientTransport
@@ -74,21 +75,8 @@ def parse_server(server: Any, allowed: frozenset[str], env: Mapping[str, str] | 
 
 
 def _parse_url(text: str, allowed: frozenset[str]) -> MCPAddress:
-    try:
-        parts = urlsplit(text)
-        host, port = parts.hostname or '', parts.port
-    except ValueError:
-        host, port, parts = '', None, urlsplit('')
-    if not host or not text.isprintable() or ' ' in text:
-        raise SkillValidationError(f'{text!r} is not a URL of a server.')
-    if parts.username is not None or parts.password is not None:
-        raise SkillValidationError('The URL of a server holds no user or password. Give token= or token_env=.')
-    scheme = parts.scheme.lower()
-    if scheme not in allowed:
-        raise SkillValidationError(f"{text!r} is not encrypted. If that is intended, add 'http' to allowed_protocols.")
-    name = f'[{host}]' if ':' in host else host
-    origin = f'{scheme}://{name}' + (f':{port}' if port is not None else '')
-    return MCPAddress(url=parts._replace(scheme=scheme, fragment='').geturl(), host=host, origin=origin, given=text)
+    address = parse_web_address(text.partition('#')[0], allowed)
+    return MCPAddress(url=address.url, host=address.host, origin=address.origin, given=text)
 
 
 def _words(text: str) -> tuple[str, ...]:
