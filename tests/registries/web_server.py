@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
 import io
 import json
@@ -194,7 +195,7 @@ def make_zip(files: Mapping[str, str | bytes], *, executable: tuple[str, ...] = 
 
 def make_tar(files: Mapping[str, str | bytes], *others: tarfile.TarInfo, executable: tuple[str, ...] = ()) -> bytes:
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode='w:gz') as archive:
+    with tarfile.open(fileobj=buffer, mode='w') as archive:
         for path, data in files.items():
             info = tarfile.TarInfo(path)
             content = data.encode() if isinstance(data, str) else data
@@ -202,7 +203,7 @@ def make_tar(files: Mapping[str, str | bytes], *others: tarfile.TarInfo, executa
             archive.addfile(info, io.BytesIO(content))
         for info in others:
             archive.addfile(info)
-    return buffer.getvalue()
+    return gzip.compress(buffer.getvalue(), mtime=0)  # the same files are the same bytes, at any time
 
 
 def make_certificate(folder: Path) -> Path:
