@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import subprocess
@@ -197,6 +198,7 @@ async def test_20_a_hundred_runs_leave_no_zombies_and_no_descriptors(
     script = write_script(tmp_path, 'a.sh', 'cat; sleep 60 & disown; kill %1; echo x; exit 1')
     executor = await make()
     await executor.run(script)
+    gc.collect()  # what other tests have left behind is closed now, not meanwhile
     before, zombies_before = len(os.listdir('/proc/self/fd')), zombies()
     for batch in range(10):
         args = {'_stdin': 'text'} if batch % 2 else None
@@ -206,7 +208,8 @@ async def test_20_a_hundred_runs_leave_no_zombies_and_no_descriptors(
     left = zombies() - zombies_before
     scoreboard.record(20, f'{where}: zombies after 100 runs', str(left), '0')
     scoreboard.record(20, f'{where}: descriptors more after 100 runs', str(descriptors), '0')
-    assert (left, descriptors) == (0, 0)
+    assert left == 0
+    assert descriptors <= 0
 
 
 @pytest.mark.parametrize(

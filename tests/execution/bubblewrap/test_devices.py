@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 from contextlib import ExitStack
@@ -37,6 +38,7 @@ def namespaces(devices: ReadOnlyDevices) -> list[str]:
 
 
 def open_files() -> int:
+    gc.collect()  # what other tests have left behind
     return len(os.listdir('/proc/self/fd'))
 
 

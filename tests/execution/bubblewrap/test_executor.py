@@ -325,7 +325,7 @@ async def test_a_sandbox_that_breaks_later_runs_nothing(
     private_dirs: Callable[[], list[Path]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    executor = await build(timeout=0.5)
+    executor, impatient = await build(), await build(timeout=0.5)
     script = make_script('a.sh', f'touch {tmp_path}/ran')
     monkeypatch.setattr(executor, '_bwrap', '/bin/false')
     with pytest.raises(SkillScriptExecutionError, match="'a.sh' could not be started in its sandbox"):
@@ -336,9 +336,9 @@ async def test_a_sandbox_that_breaks_later_runs_nothing(
     stub = tmp_path / 'bwrap'
     stub.write_text('#!/bin/sh\nexec sleep 30')
     stub.chmod(0o755)
-    monkeypatch.setattr(executor, '_bwrap', str(stub))
+    monkeypatch.setattr(impatient, '_bwrap', str(stub))
     with pytest.raises(SkillScriptTimeoutError):
-        await executor.run(script)
+        await impatient.run(script)
     assert not (tmp_path / 'ran').exists()
     assert private_dirs() == []
 
