@@ -342,12 +342,13 @@ with suppress(AttributeError):  # there are no forks on Windows
 def make_private_folder() -> Path:
     """Make an empty folder that only this user can reach, whatever rights a script gives to it."""
     with _lock:
-        if not _roots or not os.path.isdir(_roots[-1]):  # there is none yet, or somebody has tidied up
+        while True:
+            with suppress(IndexError, FileNotFoundError):  # there is none yet, or somebody has tidied up
+                folder = _roots[-1] / f'skill-run-{uuid4().hex}'
+                folder.mkdir(mode=0o700)
+                return folder
             # The real path, so that scripts see the same one with and without a sandbox.
             _roots.append(Path(os.path.realpath(tempfile.mkdtemp(prefix='skill-runs-'))))
-        folder = _roots[-1] / f'skill-run-{uuid4().hex}'
-        folder.mkdir(mode=0o700)
-    return folder
 
 
 def close_to_others(folder: Path) -> None:

@@ -36,6 +36,7 @@ from .interpreters import (
     module_name,
     module_words,
     needs,
+    path_in,
     refuse_links,
 )
 from .limits import ScriptLimits
@@ -248,9 +249,10 @@ async def _snapshot(script: SkillScript) -> tuple[FolderSnapshot, str]:
     """The files to copy into the workspace, and the script's name among them."""
     path, folder = local_file(script), script.skill_dir
     await to_thread.run_sync(refuse_links, script)
-    if folder is None or folder not in path.parents:
+    inside = None if folder is None else path_in(folder, path)
+    if folder is None or inside is None:
         return await to_thread.run_sync(snapshot_file, path), path.name
-    return await to_thread.run_sync(snapshot_folder, folder), path.relative_to(folder).as_posix()
+    return await to_thread.run_sync(snapshot_folder, folder), inside
 
 
 def _command_line(interpreters: list[Interpreter], start: list[str], arguments: Sequence[str]) -> str:

@@ -208,8 +208,7 @@ async def test_20_a_hundred_runs_leave_no_zombies_and_no_descriptors(
     left = zombies() - zombies_before
     scoreboard.record(20, f'{where}: zombies after 100 runs', str(left), '0')
     scoreboard.record(20, f'{where}: descriptors more after 100 runs', str(descriptors), '0')
-    assert left == 0
-    assert descriptors <= 0
+    assert (left, descriptors) == (0, 0)
 
 
 @pytest.mark.parametrize(
