@@ -274,11 +274,11 @@ def test_the_event_is_waited_for_once_the_folders_are_watched(root: Path, monkey
     watch = watchfiles.watch
 
     def slow_watch(*folders: str, **options: Any) -> Iterator[Any]:
-        time.sleep(1.1)
+        time.sleep(3.1)
         yield from watch(*folders, **options)
 
     monkeypatch.setattr(watchfiles, 'watch', slow_watch)
-    assert WatchedDirectory(SkillsDirectory(root), WatchTimes(first_patience=1)).find().problems == ()
+    assert WatchedDirectory(SkillsDirectory(root), WatchTimes(first_patience=3)).find().problems == ()
 
 
 def test_changes_that_are_told_apart_are_seen_together(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

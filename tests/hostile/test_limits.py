@@ -543,8 +543,10 @@ async def main(executor):
             refused += 1
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 4096))
-        await asyncio.sleep(0.05)
-        if descriptors() != before or (found := list(left())):
+        deadline = time.monotonic() + 10
+        while (descriptors() != before or list(left())) and time.monotonic() < deadline:
+            await asyncio.sleep(0.05)
+        if descriptors() != before or list(left()):
             faults.append([more, descriptors() != before and len(descriptors()) - len(before), list(left())])
     answer(faults=faults, refused=refused, ran=ran)
 """

@@ -115,11 +115,24 @@ def test_exactly_as_many_bytes_as_allowed_are_read(web: WebServer):
 
 
 @pytest.mark.parametrize(
+    'answer',
+    [
+        stall,
+        drip(b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n' + b'x' * 1000),
+        raw(b'', repeat=b'HTTP/1.1 100 Continue\r\n\r\n'),
+    ],
+)
+def test_a_server_that_stalls_is_an_error_in_time(web: WebServer, answer: Any):
+    web.files['/a'] = answer
+    started = time.monotonic()
+    with pytest.raises(SkillRegistryError, match='took longer than 0.5 s; see timeout='):
+        get(f'{web.url}/a', timeout=0.5)
+    assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize(
     ('answer', 'why'),
     [
-        (stall, 'took longer than 0.5 s; see timeout='),
-        (drip(b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n' + b'x' * 1000), 'took longer than 0.5 s'),
-        (raw(b'', repeat=b'HTTP/1.1 100 Continue\r\n\r\n'), 'took longer than 0.5 s'),
         (raw(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel'), 'hung up, or broke off'),
         (raw(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n', repeat=b'x' * 65536), 'broke off'),
         (raw(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n'), 'hung up, or broke off'),
@@ -129,12 +142,10 @@ def test_exactly_as_many_bytes_as_allowed_are_read(web: WebServer):
         (raw(b'HTTP/1.1 200 OK\r\n' + b'X: y\r\n' * 200 + b'\r\n'), 'does not speak HTTP: HTTPException'),
     ],
 )
-def test_a_server_that_stalls_or_breaks_off_is_an_error_in_time(web: WebServer, answer: Any, why: str):
+def test_a_server_that_breaks_off_is_an_error_that_says_how(web: WebServer, answer: Any, why: str):
     web.files['/a'] = answer
-    started = time.monotonic()
     with pytest.raises(SkillRegistryError, match=why):
-        get(f'{web.url}/a', timeout=0.5)
-    assert time.monotonic() - started < 20
+        get(f'{web.url}/a')
 
 
 def test_a_server_that_sends_nothing_for_long_is_given_up_before_the_deadline(web: WebServer):
@@ -357,7 +368,7 @@ def test_a_token_is_in_no_error_and_no_traceback(web: WebServer, caplog: pytest.
     for answer in (raw(b''), raw(b'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'), redirect('ftp://x/'), stall):
         web.files['/a'] = answer
         with pytest.raises(SkillRegistryError) as error:
-            get(f'{web.url}/a', secret=secret_for(web), timeout=0.3)
+            get(f'{web.url}/a', secret=secret_for(web), timeout=2 if answer is stall else 60)
         assert web.requests.pop().headers['Authorization'] == f'Bearer {TOKEN}'
         shown = traceback.TracebackException.from_exception(error.value, capture_locals=True)
         assert TOKEN not in ''.join(shown.format())
