@@ -5,6 +5,7 @@ The same skills always give the same bytes, so that a provider can cache the pro
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -155,19 +156,20 @@ class ViewSettings(NamedTuple):
         without = tools - {SEARCH}
         if not catalog.skills:
             return without, None
-        if SEARCH not in self.tools:
-            return tools, _part(self.render(catalog, tools))
-        if self.search_tool == 'auto':
-            rendered = self.render(catalog, without)
-            if rendered.is_whole:
-                return without, _part(rendered)
-        return without | {SEARCH}, _part(self.render(catalog, without | {SEARCH}))
+        if_cut = without | (self.tools & {SEARCH})
+        if_whole = without if self.search_tool == 'auto' else if_cut
+        rendered = self.render(catalog, if_whole, if_cut)
+        return if_whole if rendered.is_whole else if_cut, _part(rendered)
 
-    def render(self, catalog: Catalog, tools: frozenset[str]) -> Rendered:
+    def render(self, catalog: Catalog, tools: frozenset[str], if_cut: frozenset[str] | None = None) -> Rendered:
         """The text of the instructions for a catalog, and which skills it lists."""
-        budget = None if self.budget is None else self.budget - FRAME_CHARS
         return render_instructions(
-            catalog.skills, tools=tools, template=self.template, budget=budget, pinned=self.pinned
+            catalog.skills,
+            tools=tools,
+            if_cut=if_cut,
+            template=self.template,
+            budget=None if self.budget is None else self.budget - FRAME_CHARS,
+            pinned=self.pinned,
         )
 
     def _problems(self, catalog: Catalog, instructions: InstructionPart | None) -> tuple[SkillProblem, ...]:
@@ -229,12 +231,27 @@ def render_instructions(
     template: str | None,
     budget: int | None,
     pinned: Collection[str] = (),
+    if_cut: Collection[str] | None = None,
 ) -> Rendered:
-    """The text of the system prompt: the list of skills, and how to use it with the tools that are offered."""
-    text = template or _default_template(tools)
-    room = None if budget is None else budget - len(text) + len(SKILLS_LIST)
-    catalog = render_catalog(skills, room=room, tools=tools, pinned=pinned)
+    """The text of the system prompt: the XML list of skills, and how to use it with the tools that are offered.
+
+    The list is made to fit: descriptions are first shortened to one length, then left out; then the list is cut and
+    says by how much. Skills that are `pinned` are always shown in full. If anything is left out, the tools are those in
+    `if_cut`.
+    """
+    text, room = _text_around_list(tools, template, budget)
+    catalog = _whole_catalog(skills, room, pinned)
+    if catalog is None:
+        tools = tools if if_cut is None else if_cut
+        text, room = _text_around_list(tools, template, budget)
+        catalog = _cut_catalog(skills, room, tools, pinned)
     return catalog._replace(text=text.replace(SKILLS_LIST, catalog.text))
+
+
+def _text_around_list(tools: Collection[str], template: str | None, budget: int | None) -> tuple[str, int]:
+    """The text with a placeholder for the list, and how many characters the list may take."""
+    text = template or _default_template(tools)
+    return text, (sys.maxsize if budget is None else budget) - len(text) + len(SKILLS_LIST)
 
 
 def _default_template(tools: Collection[str]) -> str:
@@ -244,24 +261,23 @@ def _default_template(tools: Collection[str]) -> str:
     return f'{" ".join(hints)}\n\n{SKILLS_LIST}'
 
 
-def render_catalog(
-    skills: Mapping[str, Skill[Any]], *, room: int | None, tools: Collection[str], pinned: Collection[str] = ()
-) -> Rendered:
-    """The XML list of skills, made to fit into `room` characters.
+def _whole_catalog(skills: Mapping[str, Skill[Any]], room: int, pinned: Collection[str]) -> Rendered | None:
+    """The list of skills in full, if it fits or nothing in it may be left out."""
+    room = sys.maxsize if skills.keys() <= set(pinned) else room
+    if sum(map(len, skills)) > room:
+        return None  # not even the names fit
+    whole = _rendered({name: _whole_entry(skill) for name, skill in skills.items()}, is_whole=True)
+    return whole if len(whole.text) <= room else None
 
-    Descriptions are first shortened to one length, then left out; then the list is cut and says by how much. Skills
-    that are `pinned` are always shown in full.
-    """
-    if room is None or skills.keys() <= set(pinned):
-        return _rendered({name: _whole_entry(skill) for name, skill in skills.items()}, is_whole=True)
+
+def _cut_catalog(
+    skills: Mapping[str, Skill[Any]], room: int, tools: Collection[str], pinned: Collection[str]
+) -> Rendered:
+    """The list of skills, with as much as fits."""
     names = {name: _entry(skill, None) for name, skill in skills.items()}
-    if sum(map(len, names.values())) <= room:
-        whole = _rendered({name: _whole_entry(skill) for name, skill in skills.items()}, is_whole=True)
-        if len(whole.text) <= room:
-            return whole
-        if shortened := _shorten_all(skills, whole.entries, pinned, room):
-            return _rendered(shortened)
     kept = {name: _whole_entry(skills[name]) for name in skills.keys() & set(pinned)}
+    if sum(map(len, names.values())) <= room and (shortened := _shorten_all(skills, kept, room)):
+        return _rendered(shortened)
     bare = _rendered({**names, **kept}, after=f'\nDescriptions are left out here. {_way(tools)}')
     return bare if len(bare.text) <= room else _cut_list(names, kept, room, tools)
 
@@ -285,18 +301,18 @@ def _list(entries: Iterable[str], note: str | None = None) -> str:
     return '\n'.join(('<available_skills>', *entries, *((note,) if note else ()), '</available_skills>'))
 
 
-def _shorten_all(
-    skills: Mapping[str, Skill[Any]], whole: Mapping[str, str], pinned: Collection[str], room: int
-) -> dict[str, str] | None:
-    """The entries with all but the pinned descriptions cut to one length; `None` if that is too short."""
-    texts = {name: one_line(skill.description) for name, skill in skills.items() if name not in pinned}
-    empty = {name: _entry(skills[name], '') for name in texts}
+def _shorten_all(skills: Mapping[str, Skill[Any]], kept: Mapping[str, str], room: int) -> dict[str, str] | None:
+    """The entries with all descriptions cut to one length but those that are kept; `None` if that is too short."""
+    texts = {name: one_line(skill.description) for name, skill in skills.items() if name not in kept}
+    empty = [_entry(skills[name], '') for name in texts]
     lengths = [len(escape(text, quote=False)) for text in texts.values()]
-    length = fair_length(lengths, room - len(_list({**whole, **empty}.values())))
+    length = fair_length(lengths, room - len(_list([*kept.values(), *empty])))
     if length < MIN_DESCRIPTION_CHARS:
         return None
-    shortened = {name: _entry(skills[name], shorten_description(text, length)) for name, text in texts.items()}
-    return {**whole, **shortened}
+    return {
+        name: kept[name] if name in kept else _entry(skill, shorten_description(texts[name], length))
+        for name, skill in skills.items()
+    }
 
 
 def _cut_list(names: Mapping[str, str], kept: Mapping[str, str], room: int, tools: Collection[str]) -> Rendered:

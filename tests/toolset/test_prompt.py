@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,7 +12,7 @@ from inline_snapshot import snapshot
 from pydantic_ai_skills import ScriptResult, Skill, SkillResource, SkillsDirectory, estimate_tokens
 from pydantic_ai_skills.toolset.actions import read_and_render
 from pydantic_ai_skills.toolset.options import DEFAULTS
-from pydantic_ai_skills.toolset.prompt import TOOLS, render_catalog, render_instructions
+from pydantic_ai_skills.toolset.prompt import SKILLS_LIST, TOOLS, Rendered, render_instructions
 from pydantic_ai_skills.toolset.results import (
     PAGE_BYTES,
     clean,
@@ -27,6 +28,13 @@ from tests.folders import write_skill
 def catalog_of(*descriptions: str) -> dict[str, Skill]:
     skills = [Skill(f'skill-{number:04}', text, '') for number, text in enumerate(descriptions)]
     return {skill.name: skill for skill in skills}
+
+
+def render_catalog(
+    skills: dict[str, Skill], *, room: int | None, tools: Collection[str], pinned: Collection[str] = ()
+) -> Rendered:
+    """The list of skills alone."""
+    return render_instructions(skills, tools=tools, template=SKILLS_LIST, budget=room, pinned=pinned)
 
 
 @pytest.mark.parametrize(
