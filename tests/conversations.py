@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 from pydantic_ai import Agent
@@ -13,8 +12,6 @@ from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRe
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.toolsets import AbstractToolset
 from pydantic_core import to_jsonable_python
-
-from tests.folders import write
 
 Call = tuple[str, Any]
 """A tool and its arguments, as an object or as the JSON text a provider may send."""
@@ -124,25 +121,15 @@ async def converse(
     prompt: str = 'Go.',
     deps: Any = None,
     history: Sequence[ModelMessage] = (),
+    **options: Any,
 ) -> ScriptedModel:
-    """Run an agent with these skills whose model makes these calls; return the model with all it received."""
+    """Run an agent with these skills whose model makes these calls; return the model with all it received.
+
+    The options are those of `Agent.run`.
+    """
     script = ScriptedModel(calls=calls)
     brought: Any = {'capabilities' if isinstance(skills, AbstractCapability) else 'toolsets': [skills]}
-    result = await Agent[Any, str](script.model, **brought).run(prompt, deps=deps, message_history=history)
+    result = await Agent[Any, str](script.model, **brought).run(prompt, deps=deps, message_history=history, **options)
     assert result.output == 'done'
     script.saved = ModelMessagesTypeAdapter.validate_json(result.all_messages_json())
     return script
-
-
-def write_skill(
-    root: Path,
-    name: str,
-    description: str = 'Does things.',
-    body: str = 'Do it.',
-    files: dict[str, str | bytes] | None = None,
-) -> Path:
-    """A skill folder below `root`."""
-    return write(
-        root / name,
-        {'SKILL.md': f'---\nname: {name}\ndescription: {description}\n---\n\n{body}\n', **(files or {})},
-    )

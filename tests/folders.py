@@ -20,7 +20,7 @@ from pydantic_ai_skills import SkillsToolset
 CONTEXT = RunContext[Any](deps=None, model=TestModel(), usage=RunUsage())
 
 
-def skill_md(name: str, description: str = 'Does it.', body: str = 'Do it.') -> str:
+def skill_md(name: str, description: str = 'Does things.', body: str = 'Do it.') -> str:
     return f'---\nname: {name}\ndescription: {description}\n---\n{body}\n'
 
 
@@ -36,7 +36,7 @@ def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
 
 def write_skill(
     folder: Path,
-    description: str = 'Does it.',
+    description: str = 'Does things.',
     body: str = 'Do it.',
     files: Mapping[str, str | bytes] | None = None,
 ) -> Path:

@@ -16,8 +16,8 @@ from pydantic_ai.tools import DeferredToolRequests, Tool
 from pydantic_ai.toolsets import AbstractToolset
 
 from pydantic_ai_skills import Skill, SkillNotFoundError, SkillsCapability, SkillsDirectory, SkillsToolset
-from tests.conversations import Call, ScriptedModel, write_skill
-from tests.folders import write
+from tests.conversations import Call, ScriptedModel
+from tests.folders import write, write_skill
 from tests.toolset.test_approvals import Remote
 
 pytestmark = pytest.mark.anyio
@@ -28,10 +28,10 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.parametrize('disclosure', ['tools', 'on-demand'])
 async def test_two_capabilities_are_one_catalogue(tmp_path: Path, disclosure: Any):
-    write_skill(tmp_path / 'a', 'alpha', files={'go.py': 'print("alpha")'})
-    write_skill(tmp_path / 'a', 'both', 'The earlier one.')
-    write_skill(tmp_path / 'b', 'beta', files={'go.py': 'print("beta")'})
-    write_skill(tmp_path / 'b', 'both', 'The later one.')
+    write_skill(tmp_path / 'a/alpha', files={'go.py': 'print("alpha")'})
+    write_skill(tmp_path / 'a/both', 'The earlier one.')
+    write_skill(tmp_path / 'b/beta', files={'go.py': 'print("beta")'})
+    write_skill(tmp_path / 'b/both', 'The later one.')
     first = SkillsCapability(directories=[tmp_path / 'a'], script_policy='deny')
     second = SkillsCapability(
         directories=[tmp_path / 'b'],
@@ -66,9 +66,9 @@ async def test_each_skill_keeps_the_filter_it_had(tmp_path: Path):
     def belongs(ctx: RunContext[str], skill: Skill[str]) -> bool:
         return skill.name == ctx.deps
 
-    write_skill(tmp_path / 'a', 'alpha')
-    write_skill(tmp_path / 'a', 'beta')
-    write_skill(tmp_path / 'b', 'gamma')
+    write_skill(tmp_path / 'a/alpha')
+    write_skill(tmp_path / 'a/beta')
+    write_skill(tmp_path / 'b/gamma')
     script = ScriptedModel(calls=[('list_skills', {})])
     capabilities = [
         SkillsCapability[str](directories=[tmp_path / 'a'], skill_filter=belongs),
@@ -91,14 +91,14 @@ async def test_of_settings_that_both_state_the_last_counts():
 
 
 async def test_one_of_them_loads_and_reloads_for_both(tmp_path: Path):
-    write_skill(tmp_path / 'a', 'alpha')
-    write_skill(tmp_path / 'b', 'beta', 'Before.')
+    write_skill(tmp_path / 'a/alpha')
+    write_skill(tmp_path / 'b/beta', 'Before.')
     first, second = (SkillsCapability(directories=[tmp_path / name], disclosure='on-demand') for name in ('a', 'b'))
     script = ScriptedModel(calls=[])
     agent = Agent(script.model, capabilities=[first, second])
     await first.load()
-    write_skill(tmp_path / 'a', 'gamma')
-    write_skill(tmp_path / 'b', 'beta', 'After.')
+    write_skill(tmp_path / 'a/gamma')
+    write_skill(tmp_path / 'b/beta', 'After.')
     await agent.run('Go.')
     await to_thread.run_sync(first.toolset.reload)
     await agent.run('Go.')
@@ -141,7 +141,7 @@ async def test_with_ids_of_their_own_they_stay_apart(tmp_path: Path):
 @pytest.mark.parametrize('way', ['prefixed', 'renamed', 'capability'])
 async def test_instructions_and_failures_name_the_tools_as_the_model_sees_them(tmp_path: Path, way: str):
     write_file = 'import os, pathlib; pathlib.Path(os.environ["SKILL_WORK_DIR"], "x.txt").write_text("load_skill")'
-    write_skill(tmp_path, 'alpha', files={'a.md': 'A', 'go.py': write_file})
+    write_skill(tmp_path / 'alpha', files={'a.md': 'A', 'go.py': write_file})
     capability = SkillsCapability(directories=[tmp_path])
     names = {tool: f'my_{tool}' for tool in ('list_skills', 'load_skill', 'read_skill_resource', 'run_skill_script')}
     wrong: Call = ('my_run_skill_script', {'skill_name': 'alpha', 'script_name': 'a.md'})
@@ -177,7 +177,7 @@ HIDDEN = '---\nname: deploy\ndescription: Deploys.\ndisable-model-invocation: tr
 @pytest.mark.parametrize('disclosure', ['tools', 'on-demand'])
 async def test_the_model_does_not_see_a_skill_that_only_people_may_load(tmp_path: Path, disclosure: Any):
     write(tmp_path / 'deploy', {'SKILL.md': HIDDEN, 'notes.md': 'N'})
-    write_skill(tmp_path, 'alpha')
+    write_skill(tmp_path / 'alpha')
     capability = SkillsCapability(directories=[tmp_path], disclosure=disclosure)
     read: Call = ('read_skill_resource', {'skill_name': 'deploy', 'resource_name': 'notes.md'})
     script = ScriptedModel(calls=[read, ('load_capability', {'id': 'deploy'})][: 1 if disclosure == 'tools' else 2])
@@ -216,7 +216,7 @@ async def test_a_person_loads_a_skill_with_arguments(tmp_path: Path):
 async def test_what_people_may_not_load_is_refused(tmp_path: Path):
     head = '---\nname: background\ndescription: Knows things.\nuser-invocable: no\n---\n'
     write(tmp_path / 'background', {'SKILL.md': head})
-    write_skill(tmp_path, 'alpha')
+    write_skill(tmp_path / 'alpha')
     toolset = SkillsToolset(directories=[tmp_path])
     with pytest.raises(SkillNotFoundError, match="The skill 'background' is not for people to load"):
         await toolset.invoke('background')
@@ -242,7 +242,7 @@ async def test_an_invoked_skill_brings_its_tools_and_is_said_once(disclosure: An
 
 
 async def test_an_invoked_skill_that_comes_back_during_a_run_does_not_end_it(tmp_path: Path):
-    file = write_skill(tmp_path, 'alpha') / 'SKILL.md'
+    file = write_skill(tmp_path / 'alpha') / 'SKILL.md'
     capability = SkillsCapability(directories=[tmp_path], disclosure='on-demand')
     before = ScriptedModel(calls=[])
     result = await Agent(before.model, capabilities=[capability]).run(await capability.toolset.invoke('alpha'))
@@ -261,7 +261,7 @@ async def test_an_invoked_skill_that_comes_back_during_a_run_does_not_end_it(tmp
 
 async def test_a_stranger_cannot_say_that_a_skill_was_invoked(tmp_path: Path):
     write(tmp_path / 'deploy', {'SKILL.md': HIDDEN, 'notes.md': 'N'})
-    write_skill(tmp_path, 'alpha', files={'a.md': 'A'})
+    write_skill(tmp_path / 'alpha', files={'a.md': 'A'})
     toolset = SkillsToolset(directories=[tmp_path])
     read: Call = ('read_skill_resource', {'skill_name': 'deploy', 'resource_name': 'notes.md'})
     for metadata in (

@@ -25,8 +25,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import Tool
 
 from pydantic_ai_skills import Skill, SkillLoaded, SkillsCapability, SkillsDirectory
-from tests.conversations import Call, ScriptedModel, converse, write_skill
-from tests.folders import CONTEXT, write
+from tests.conversations import Call, ScriptedModel, converse
+from tests.folders import CONTEXT, write, write_skill
 from tests.toolset.test_approvals import Remote
 from tests.toolset.typed_tools.test_typed_tools import CALLS, KINDS, Kind, adder
 
@@ -86,7 +86,7 @@ async def test_a_skill_brings_its_instructions_and_tools_when_it_is_loaded(tmp_p
 
 
 async def test_the_whole_conversation(tmp_path: Path):
-    write_skill(tmp_path, 'alpha', 'Does alpha.\nUse it.', 'Read `a.md`.', {'a.md': 'A', 'go.py': 'print("gone")'})
+    write_skill(tmp_path / 'alpha', 'Does alpha.\nUse it.', 'Read `a.md`.', {'a.md': 'A', 'go.py': 'print("gone")'})
     script = await converse(
         SkillsCapability(directories=[tmp_path], disclosure='on-demand'),
         ('read_skill_resource', {'skill_name': 'alpha', 'resource_name': 'a.md'}),
@@ -117,7 +117,7 @@ A later <context> element with the same id replaces the earlier one and stays in
 
 
 async def test_a_repeated_or_unknown_load_does_not_end_a_run(tmp_path: Path):
-    write_skill(tmp_path, 'alpha')
+    write_skill(tmp_path / 'alpha')
     other = Capability[Any](id='other', description='Another.', instructions='Other.', defer_loading=True)
     script = ScriptedModel(
         calls=[
@@ -152,7 +152,7 @@ async def test_a_repeated_or_unknown_load_does_not_end_a_run(tmp_path: Path):
     ],
 )
 async def test_two_loads_of_one_skill_at_once_are_one(tmp_path: Path, module: str, outcomes: list[str], second: str):
-    write_skill(tmp_path, 'alpha', files={'tools.py': module})
+    write_skill(tmp_path / 'alpha', files={'tools.py': module})
     script = ScriptedModel(calls=[])
 
     def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -168,7 +168,7 @@ async def test_two_loads_of_one_skill_at_once_are_one(tmp_path: Path, module: st
 
 
 async def test_what_a_stranger_wrote_is_never_said_by_the_system(tmp_path: Path):
-    write_skill(tmp_path / 'own', 'own-one', 'Mine.', 'MY-INSTRUCTIONS')
+    write_skill(tmp_path / 'own/own-one', 'Mine.', 'MY-INSTRUCTIONS')
     tools = 'tools:\n  go: {script: go.py, description: STRANGE-TOOL}\n'
     head = f'---\nname: strange\ndescription: STRANGE-DESCRIPTION\n{tools}---\nSTRANGE-INSTRUCTIONS'
     write(
@@ -269,7 +269,7 @@ async def test_a_prefix_is_no_hindrance(tmp_path: Path):
 
 
 async def test_a_trusted_registry_may_speak(tmp_path: Path):
-    write_skill(tmp_path, 'strange', 'Trusted.', 'INSTRUCTIONS')
+    write_skill(tmp_path / 'strange', 'Trusted.', 'INSTRUCTIONS')
     remote = Remote(SkillsDirectory(tmp_path), trusted=True)
     capability = SkillsCapability(registries=[remote], disclosure='on-demand')
     script = await converse(capability, ('load_capability', {'id': 'strange'}))
@@ -328,8 +328,8 @@ async def test_each_run_sees_its_own_skills(tmp_path: Path):
     def belongs(ctx: RunContext[str], skill: Skill[str]) -> bool:
         return skill.name == ctx.deps
 
-    write_skill(tmp_path, 'alpha')
-    write_skill(tmp_path, 'beta')
+    write_skill(tmp_path / 'alpha')
+    write_skill(tmp_path / 'beta')
     capability = SkillsCapability[str](directories=[tmp_path], skill_filter=belongs, disclosure='on-demand')
     script = ScriptedModel(calls=[('load_capability', {'id': 'alpha'})])
     await Agent(script.model, capabilities=[capability], deps_type=str).run('Go.', deps='beta')
@@ -367,13 +367,13 @@ async def test_a_run_that_sees_other_skills_meanwhile_changes_nothing():
 
 
 async def test_skills_that_change_are_offered_as_they_are(tmp_path: Path):
-    write_skill(tmp_path, 'alpha', body='One.')
+    write_skill(tmp_path / 'alpha', body='One.')
     capability = SkillsCapability(directories=[tmp_path], disclosure='on-demand', auto_reload=True)
     load: Call = ('load_capability', {'id': 'alpha'})
     history = (await converse(capability, load)).saved
     assert 'One.' in spoken_by_the_system(history)
-    write_skill(tmp_path, 'alpha', body='Another.')
-    write_skill(tmp_path, 'beta')
+    write_skill(tmp_path / 'alpha', body='Another.')
+    write_skill(tmp_path / 'beta')
     script = await converse(capability, load)
     history = script.saved
     assert 'Another.' in spoken_by_the_system(history)
@@ -381,7 +381,7 @@ async def test_skills_that_change_are_offered_as_they_are(tmp_path: Path):
 
 
 async def test_a_module_that_cannot_be_imported_fails_the_load(tmp_path: Path):
-    write_skill(tmp_path, 'alpha', files={'tools.py': 'import pydantic_ai_skills, gone'})
+    write_skill(tmp_path / 'alpha', files={'tools.py': 'import pydantic_ai_skills, gone'})
     capability = SkillsCapability(directories=[tmp_path], disclosure='on-demand')
     script = await converse(capability, ('load_capability', {'id': 'alpha'}))
     assert script.results == snapshot(
@@ -412,8 +412,8 @@ async def test_instructions_that_cannot_be_made_fail_the_load(disclosure: Any):
 async def test_instructions_that_cannot_be_read_any_more_do_not_end_a_conversation(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    write_skill(tmp_path, 'alpha', body='Do alpha.')
-    write_skill(tmp_path, 'beta', body='Do beta.')
+    write_skill(tmp_path / 'alpha', body='Do alpha.')
+    write_skill(tmp_path / 'beta', body='Do beta.')
     history = (
         await converse(
             SkillsCapability(directories=[tmp_path], disclosure='on-demand'), ('load_capability', {'id': 'alpha'})

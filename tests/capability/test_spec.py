@@ -26,7 +26,8 @@ from pydantic_ai_skills import (
 )
 from pydantic_ai_skills.capability.spec import read_registries
 from pydantic_ai_skills.registries.address import KINDS
-from tests.conversations import Call, ScriptedModel, write_skill
+from tests.conversations import Call, ScriptedModel
+from tests.folders import write_skill
 from tests.registries.repositories import GitServer, Repository
 from tests.registries.signing import Key
 
@@ -38,7 +39,7 @@ GO: Call = ('run_skill_script', {'skill_name': 'local', 'script_name': 'go'})
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    write_skill(tmp_path / 'skills', 'local', files={'scripts/go.py': 'import os; print("ran", os.environ.get("KEY"))'})
+    write_skill(tmp_path / 'skills/local', files={'scripts/go.py': 'import os; print("ran", os.environ.get("KEY"))'})
     return tmp_path
 
 
@@ -94,8 +95,8 @@ capabilities:
       script_executor: {{bubblewrap: {{timeout: 20, limits: {{output: 1000}}}}}}
       script_policy: allow
 """
-    write_skill(folder / 'more', 'near')
-    write_skill(folder / 'more/deep/er', 'far')
+    write_skill(folder / 'more/near')
+    write_skill(folder / 'more/deep/er/far')
     agent = await to_thread.run_sync(load_agent, folder, text)
     await toolset_of(agent).load()
     assert sorted(toolset_of(agent).skills) == ['acme-pdf', 'local', 'near', 'sheets']
@@ -329,7 +330,7 @@ def test_what_does_not_fit_is_said_without_quoting_secrets(folder: Path, options
 
 def test_the_standard_places_of_trusted_projects(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv('HOME', str(folder / 'home'))
-    write_skill(folder / '.agents/skills', 'project')
+    write_skill(folder / '.agents/skills/project')
     capability = SkillsCapability[Any].from_spec(directories='standard', trust=[str(folder)])
     assert list(capability.toolset.skills) == ['project']
     assert list(SkillsCapability[Any].from_spec(directories='standard').toolset.skills) == []
@@ -359,7 +360,7 @@ def test_an_unknown_option_is_refused_with_the_closest_one(kind: Any):
 @pytest.mark.parametrize('entry', ['PLACE', {'source': 'PLACE'}, {'folder': 'PLACE', 'prefix': ''}])
 def test_every_kind_of_source_can_be_in_a_spec(tmp_path: Path, entry: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv('PYDANTIC_AI_SKILLS_CACHE_DIR', str(tmp_path / 'cache'))
-    write_skill(tmp_path / 'shared', 'greeter')
+    write_skill(tmp_path / 'shared/greeter')
     place = str(tmp_path / 'shared')
     given: Any = place if entry == 'PLACE' else {key: value.replace('PLACE', place) for key, value in entry.items()}
     registries = read_registries([given], executor=None)

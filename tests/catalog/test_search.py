@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from anyio import create_task_group, to_thread
 from inline_snapshot import snapshot
-from pydantic_ai import Agent, Embedder, RunContext
+from pydantic_ai import Embedder, RunContext
 from pydantic_ai.embeddings.test import TestEmbeddingModel
 from pydantic_core import to_jsonable_python
 
@@ -18,8 +18,8 @@ from pydantic_ai_skills import Skill, SkillError, SkillNotFoundError, SkillsCapa
 from pydantic_ai_skills.catalog.merge import MAX_NAMES_COMPARED
 from pydantic_ai_skills.toolset.library import MAX_SKILLS_FILTERED_AT_ONCE
 from pydantic_ai_skills.toolset.model_tools import MAX_FOUND
-from tests.conversations import Call, ScriptedModel, write_skill
-from tests.folders import call_tool, settle
+from tests.conversations import Call, converse
+from tests.folders import call_tool, settle, write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -29,12 +29,6 @@ PDF = [Skill('pdf-forms', 'Fill in PDF forms.', ''), Skill('pdf-merge', 'Merge P
 
 def many(count: int, *more: Skill[Any]) -> list[Skill[Any]]:
     return [*(Skill(f'filler-{number:04}', f'Does job {number}.', '') for number in range(count)), *more]
-
-
-async def converse(toolset: SkillsToolset[Any], *calls: Call, deps: Any = None) -> ScriptedModel:
-    script = ScriptedModel(calls=calls)
-    await Agent[Any, str](script.model, toolsets=[toolset]).run('Go.', deps=deps)
-    return script
 
 
 class Recording:
@@ -153,7 +147,7 @@ class TestTool:
         toolset = SkillsToolset(directories=[tmp_path], auto_reload=True)
         tools = [(await converse(toolset)).tools[0]]
         for number in range(150):
-            write_skill(tmp_path, f'skill-{number:03}', f'Does {"many " * 20}things.')
+            write_skill(tmp_path / f'skill-{number:03}', f'Does {"many " * 20}things.')
         tools.append((await converse(toolset)).tools[0])
         for number in range(1, 150):
             (tmp_path / f'skill-{number:03}' / 'SKILL.md').unlink()
@@ -190,8 +184,8 @@ class TestToolset:
         assert len(toolset.search(query)) == 10
 
     def test_headings_of_files_are_searched(self, tmp_path: Path):
-        write_skill(tmp_path, 'one', body='# First steps\n\nText.\n\n## Rotating the keys')
-        write_skill(tmp_path, 'two', body='Nothing.')
+        write_skill(tmp_path / 'one', body='# First steps\n\nText.\n\n## Rotating the keys')
+        write_skill(tmp_path / 'two', body='Nothing.')
         assert [skill.name for skill in SkillsToolset(directories=[tmp_path]).search('rotate key')] == ['one']
 
     def test_what_a_function_would_return_is_not_searched_for_headings(self):
@@ -205,12 +199,12 @@ class TestToolset:
         assert [skill.name for skill in toolset.search('lazy')] == ['lazy']
 
     def test_a_reload_changes_what_is_found(self, tmp_path: Path):
-        write_skill(tmp_path, 'one', 'About apples.')
-        write_skill(tmp_path, 'two', 'About pears.')
+        write_skill(tmp_path / 'one', 'About apples.')
+        write_skill(tmp_path / 'two', 'About pears.')
         toolset = SkillsToolset(directories=[tmp_path])
         assert [skill.name for skill in toolset.search('apples')] == ['one']
-        write_skill(tmp_path, 'two', 'About apples and plums.')
-        write_skill(tmp_path, 'three', 'About plums.')
+        write_skill(tmp_path / 'two', 'About apples and plums.')
+        write_skill(tmp_path / 'three', 'About plums.')
         (tmp_path / 'one' / 'SKILL.md').unlink()
         settle()
         toolset.reload()
@@ -231,7 +225,7 @@ class TestToolset:
 
     async def test_searches_and_reloads_at_the_same_time_do_not_disturb_each_other(self, tmp_path: Path):
         for number in range(50):
-            write_skill(tmp_path, f'skill-{number}', f'About fruit {number}.')
+            write_skill(tmp_path / f'skill-{number}', f'About fruit {number}.')
         toolset = SkillsToolset[Any](directories=[tmp_path])
         found: list[int] = []
 
@@ -239,7 +233,7 @@ class TestToolset:
             found.append(len(await to_thread.run_sync(toolset.search, 'fruit', 60)))
 
         async def change(number: int) -> None:
-            write_skill(tmp_path, f'skill-{number}', f'About fruit and more {number}.')
+            write_skill(tmp_path / f'skill-{number}', f'About fruit and more {number}.')
             await to_thread.run_sync(toolset.reload)
 
         async with create_task_group() as group:
@@ -306,7 +300,7 @@ class TestRanker:
     def test_it_is_told_what_changed_and_asked(self, tmp_path: Path):
         ranker = Recording()
         for name in 'abc':
-            write_skill(tmp_path, name)
+            write_skill(tmp_path / name)
         settle()
         toolset = SkillsToolset(directories=[tmp_path], ranker=ranker)
         assert toolset.skills
@@ -314,8 +308,8 @@ class TestRanker:
         assert [skill.name for skill in toolset.search(' first ', 2)] == ['c', 'b']
         toolset.reload()
         toolset.search('second')
-        write_skill(tmp_path, 'b', 'Edited.')
-        write_skill(tmp_path, 'd')
+        write_skill(tmp_path / 'b', 'Edited.')
+        write_skill(tmp_path / 'd')
         (tmp_path / 'a' / 'SKILL.md').unlink()
         settle()
         toolset.reload()

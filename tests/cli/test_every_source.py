@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
-from tests.conversations import write_skill
-from tests.folders import write
+from tests.folders import write, write_skill
 from tests.registries.repositories import Repository
 from tests.registries.web_server import WebServer
 
@@ -35,7 +34,7 @@ class Source:
 
 
 def write_pdf(folder: Path, description: str) -> None:
-    write_skill(folder, 'pdf', description, 'Fill them in.', files={'scripts/fill.py': f'print({description!r})'})
+    write_skill(folder / 'pdf', description, 'Fill them in.', files={'scripts/fill.py': f'print({description!r})'})
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import pytest
 
 from pydantic_ai_skills import ProjectSource, SkillsProject
 from tests.cli.conftest import Cli
-from tests.conversations import write_skill
-from tests.folders import write
+from tests.folders import write, write_skill
 from tests.registries.repositories import Repository
 
 
@@ -141,8 +140,8 @@ def added(cli: Cli, here: Path, repository: Repository) -> Repository:
 @pytest.fixture
 def three(repository: Repository) -> Repository:
     """The repository with two more skills, in folders where repositories have them."""
-    write_skill(repository.path / 'plugins/office/skills', 'docx', 'Writes letters.')
-    write_skill(repository.path / 'skills/.curated', 'xlsx', 'Reads tables.')
+    write_skill(repository.path / 'plugins/office/skills/docx', 'Writes letters.')
+    write_skill(repository.path / 'skills/.curated/xlsx', 'Reads tables.')
     repository.commit('second')
     return repository
 

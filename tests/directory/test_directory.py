@@ -53,7 +53,7 @@ def test_skills_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], skills: list[str], walks_descriptors: bool
 ) -> None:
     monkeypatch.setattr('pydantic_ai_skills.filesystem.safe_open.WALKS_DESCRIPTORS', walks_descriptors)
-    root = write(tmp_path / 'root', dict.fromkeys(files, '---\ndescription: Does it.\n---\n'))
+    root = write(tmp_path / 'root', dict.fromkeys(files, '---\ndescription: Does things.\n---\n'))
     assert sorted(SkillsDirectory(root).get_skills()) == skills
 
 
@@ -91,23 +91,23 @@ def test_only_so_many_folders_are_looked_into_and_it_is_told(tmp_path: Path) -> 
 
 
 def test_a_skill_is_what_its_file_says(tmp_path: Path) -> None:
-    text = '---\nname: s\ndescription: Does it.\nlicense: MIT\ncompatibility: git\nversion: 1.10\n---\nBody.'
+    text = '---\nname: s\ndescription: Does things.\nlicense: MIT\ncompatibility: git\nversion: 1.10\n---\nBody.'
     folder = write(tmp_path / 's', {'SKILL.md': text})
     skill = SkillsDirectory(tmp_path).get_skills()['s']
     assert (skill.description, skill.content, skill.license, skill.compatibility, skill.metadata, skill.path) == (
-        'Does it.',
+        'Does things.',
         'Body.',
         'MIT',
         'git',
         {'version': '1.10'},
         str(folder),
     )
-    assert repr(skill) == "FolderSkill(name='s', description='Does it.')"
+    assert repr(skill) == "FolderSkill(name='s', description='Does things.')"
 
 
 def test_frontmatter_longer_than_the_first_read_is_read_on(tmp_path: Path) -> None:
     for size in (16_000, 16_384, 50_000):
-        write(tmp_path / f's{size}', {'SKILL.md': f'---\n# {"x" * size}\ndescription: Does it.\n---\nBody.'})
+        write(tmp_path / f's{size}', {'SKILL.md': f'---\n# {"x" * size}\ndescription: Does things.\n---\nBody.'})
     skills = SkillsDirectory(tmp_path, validate=False).get_skills()
     assert [skill.content for skill in skills.values()] == ['Body.'] * 3
 
@@ -147,14 +147,14 @@ BROKEN: dict[str, tuple[str | bytes, list[str]]] = {
     'mismatch': (skill_md('other-name'), ['name-mismatch']),
     'long-name': (skill_md('x' * 65), ['name-too-long']),
     'bad-name': (skill_md('Bad_Name!'), ['name-invalid']),
-    'no-name': ('---\ndescription: Does it.\n---\n', ['name-missing']),
+    'no-name': ('---\ndescription: Does things.\n---\n', ['name-missing']),
     'long-description': (skill_md('long-description', 'x' * 1025), ['description-too-long']),
     'long-compatibility': (
         f'---\nname: long-compatibility\ndescription: x\ncompatibility: {"x" * 501}\n---\n',
         ['compatibility-too-long'],
     ),
     'colon': ('---\nname: colon\ndescription: Use this: now\n---\n', ['yaml-repaired']),
-    'bad-key': ('---\nname: bad-key\ndescription: Does it.\nhint: [a, b\n---\n', ['yaml-repaired']),
+    'bad-key': ('---\nname: bad-key\ndescription: Does things.\nhint: [a, b\n---\n', ['yaml-repaired']),
     'duplicate': ('---\nname: duplicate\ndescription: x\ndescription: y\n---\n', ['yaml-duplicate-key']),
     'tag': ('---\nname: tag\ndescription: !!float x\n---\n', ['yaml-tag']),
     'late': (f'\n\n{skill_md("late")}', ['frontmatter-not-first']),
@@ -404,15 +404,15 @@ def replace_file(root: Path) -> None:
 
 
 CHANGES: dict[str, tuple[Callable[[Path], object], dict[str, str]]] = {
-    'added': (lambda root: write_skill(root / 'c'), {'a': 'Does it.', 'b': 'Does it.', 'c': 'Does it.'}),
-    'edited': (lambda root: write_skill(root / 'a', 'Edited.'), {'a': 'Edited.', 'b': 'Does it.'}),
-    'deleted': (lambda root: shutil.rmtree(root / 'a'), {'b': 'Does it.'}),
-    'without its file': (lambda root: (root / 'a/SKILL.md').unlink(), {'b': 'Does it.'}),
-    'renamed': (lambda root: (root / 'a').rename(root / 'z'), {'a': 'Does it.', 'b': 'Does it.'}),
-    'replaced folder': (replace_folder, {'a': 'Edited.', 'b': 'Does it.'}),
-    'replaced file': (replace_file, {'a': 'Edited.', 'b': 'Does it.'}),
-    'times set back': (edit_with_old_times, {'a': 'Edited.', 'b': 'Does it.'}),
-    'broken': (lambda root: write(root / 'a', {'SKILL.md': 'No frontmatter.'}), {'b': 'Does it.'}),
+    'added': (lambda root: write_skill(root / 'c'), {'a': 'Does things.', 'b': 'Does things.', 'c': 'Does things.'}),
+    'edited': (lambda root: write_skill(root / 'a', 'Edited.'), {'a': 'Edited.', 'b': 'Does things.'}),
+    'deleted': (lambda root: shutil.rmtree(root / 'a'), {'b': 'Does things.'}),
+    'without its file': (lambda root: (root / 'a/SKILL.md').unlink(), {'b': 'Does things.'}),
+    'renamed': (lambda root: (root / 'a').rename(root / 'z'), {'a': 'Does things.', 'b': 'Does things.'}),
+    'replaced folder': (replace_folder, {'a': 'Edited.', 'b': 'Does things.'}),
+    'replaced file': (replace_file, {'a': 'Edited.', 'b': 'Does things.'}),
+    'times set back': (edit_with_old_times, {'a': 'Edited.', 'b': 'Does things.'}),
+    'broken': (lambda root: write(root / 'a', {'SKILL.md': 'No frontmatter.'}), {'b': 'Does things.'}),
     'directory gone': (lambda root: root.rename(root.parent / 'gone'), {}),
     'parent gone': (lambda root: root.parent.rename(root.parent.parent / 'gone'), {}),
 }

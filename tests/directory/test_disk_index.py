@@ -57,7 +57,7 @@ def library(tmp_path: Path) -> Path:
     write(
         root,
         {
-            'group/a/SKILL.md': '---\nname: a\ndescription: Does it.\nlicense: MIT\nversion: 1.10\ntags: [x, y]\n---\n# Heading',
+            'group/a/SKILL.md': '---\nname: a\ndescription: Does things.\nlicense: MIT\nversion: 1.10\ntags: [x, y]\n---\n# Heading',
             'b/SKILL.md': skill_md('b'),
             'plugin/SKILL.md': skill_md('plugin'),
             'plugin/skills/inner/SKILL.md': skill_md('inner'),
@@ -256,7 +256,7 @@ DAMAGE = {
     'NULL': 'UPDATE places SET kept = NULL',
     'stamps gone': "UPDATE places SET stamps = x''",
     'half a stamp': "UPDATE places SET stamps = x'00'",
-    'other words': "UPDATE places SET kept = CAST(replace(kept, 'Does it.', 'Undoes it.') AS BLOB)",
+    'other words': "UPDATE places SET kept = CAST(replace(kept, 'Does things.', 'Undoes it.') AS BLOB)",
     'another checksum': 'UPDATE places SET checksum = checksum + 1',
 }
 

@@ -106,7 +106,7 @@ def test_instructions_are_read_once(tmp_path: Path) -> None:
     skill = only_skill(tmp_path)
     assert skill.content == 'Old body.'
     write_skill(tmp_path / 's', 'New.', 'New body.')
-    assert (skill.content, skill.description) == ('Old body.', 'Does it.')
+    assert (skill.content, skill.description) == ('Old body.', 'Does things.')
 
 
 def test_a_file_that_lost_its_frontmatter_since_is_all_instructions(tmp_path: Path) -> None:
@@ -309,5 +309,5 @@ def test_a_folder_within_its_limits_is_not_reported(tmp_path: Path) -> None:
 def test_a_skill_of_a_folder_has_all_that_a_skill_has(tmp_path: Path) -> None:
     write_skill(tmp_path / 's')
     (skill,) = SkillsDirectory(tmp_path).get_skills().values()
-    written = Skill[None]('s', 'Does it.', '')
+    written = Skill[None]('s', 'Does things.', '')
     assert [name for name in Skill.__slots__ if hasattr(written, name) != hasattr(skill, name)] == []

@@ -146,7 +146,7 @@ def test_a_folder_that_cannot_be_opened_keeps_no_other_from_being_watched(
         watched.find()
         assert directory.looks == looks
     write_skill(root / 'a', 'Edited.')
-    assert [skill.description for skill in watched.find().skills] == ['Edited.', 'Does it.']
+    assert [skill.description for skill in watched.find().skills] == ['Edited.', 'Does things.']
 
 
 @pytest.mark.parametrize('at_first', [True, False])

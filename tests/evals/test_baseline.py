@@ -15,8 +15,8 @@ from pydantic_ai_skills import Skill, SkillsCapability, SkillsToolset
 from pydantic_ai_skills.evals import Baseline, EvalReport, OutputContains, SkillCase, evaluate
 from pydantic_ai_skills.evals import baseline as baselines
 from pydantic_ai_skills.exceptions import SkillError
-from tests.conversations import write_skill
 from tests.evals.scripted import calling, choosing
+from tests.folders import write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -59,7 +59,7 @@ async def test_a_skill_is_compared_with_another_version(baseline: Baseline) -> N
 
 
 async def test_a_skill_of_a_combined_capability_is_compared_and_put_back(tmp_path: Path) -> None:
-    write_skill(tmp_path, 'answer', 'Knows it.', 'The answer is 42.')
+    write_skill(tmp_path / 'answer', 'Knows it.', 'The answer is 42.')
     others = Skill('other', 'Other.', 'Other.')
     agent = Agent(capabilities=[SkillsCapability[Any](directories=tmp_path), SkillsCapability[Any](skills=[others])])
     report = await evaluate(agent, [CASE], model=MODEL, baseline={'answer': OLD})
@@ -103,7 +103,7 @@ def repository(tmp_path: Path) -> Path:
     git(root, 'commit', '--quiet', '-m', 'One')
     git(root, 'tag', 'v1')
     write_answer(root / 'skills', 42)
-    write_skill(root / 'skills', 'newer', 'Is new.', 'New.')
+    write_skill(root / 'skills/newer', 'Is new.', 'New.')
     return root
 
 
@@ -114,7 +114,7 @@ def git(root: Path, *arguments: str) -> None:
 
 def write_answer(folder: Path, answer: int) -> None:
     write_skill(
-        folder, 'answer', 'Knows it.', 'Run answer.py.', {'scripts/answer.py': f'print("The answer is {answer}.")\n'}
+        folder / 'answer', 'Knows it.', 'Run answer.py.', {'scripts/answer.py': f'print("The answer is {answer}.")\n'}
     )
 
 

@@ -28,8 +28,7 @@ from pydantic_ai_skills.evals import (
     write_cases,
 )
 from pydantic_ai_skills.exceptions import SkillResourceLoadError, SkillValidationError
-from tests.conversations import write_skill
-from tests.folders import write
+from tests.folders import write, write_skill
 
 
 def written(tmp_path: Path, content: Any, name: str = 'evals.json') -> Path:
@@ -291,10 +290,10 @@ def test_all_files_in_the_evals_folder_of_a_skill_are_read(tmp_path: Path) -> No
         'evals/broken-trigger.json': '{}',
         'evals/files/evals.json': '[{"query": "Not this."}]',
     }
-    folder = write_skill(tmp_path, 'pdf', files={**cases})
+    folder = write_skill(tmp_path / 'pdf', files={**cases})
     (tmp_path / 'evals.json').write_text('[{"query": "From outside."}]')
     (folder / 'evals/linked-trigger.json').symlink_to(tmp_path / 'evals.json')
-    write_skill(tmp_path, 'docx')
+    write_skill(tmp_path / 'docx')
     (tmp_path / 'odd').mkdir()
     (tmp_path / 'odd/evals').write_text('no folder')
     skills = [*SkillsDirectory(tmp_path).get_skills().values(), Skill('python', 'In Python.', 'Go.')]

@@ -28,8 +28,8 @@ from pydantic_ai_skills.evals import (
 )
 from pydantic_ai_skills.evals.regular_expressions import ExpressionError, search
 from pydantic_ai_skills.execution.work_files import MAX_READ_BYTES
-from tests.conversations import write_skill
 from tests.evals.scripted import calling, judging
+from tests.folders import write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -149,7 +149,7 @@ async def test_long_evidence_is_cut() -> None:
 async def test_files_and_scripts_of_a_run_are_checked(
     tmp_path: Path, args: list[str], check_: Check, passed: bool, evidence: str
 ) -> None:
-    write_skill(tmp_path, 'writer', files={'scripts/write.py': WRITE})
+    write_skill(tmp_path / 'writer', files={'scripts/write.py': WRITE})
     model = calling(
         ('load_skill', {'skill_name': 'writer'}),
         ('run_skill_script', {'skill_name': 'writer', 'script_name': 'scripts/write.py', 'args': args}),

@@ -18,8 +18,8 @@ from pydantic_ai_skills import Skill, SkillLoaded, SkillProvenance, SkillsToolse
 from pydantic_ai_skills.evals import CaseSet, EvalProgress, OutputContains, SkillCase, evaluate
 from pydantic_ai_skills.exceptions import SkillError
 from pydantic_ai_skills.execution import work_dir
-from tests.conversations import write_skill
 from tests.evals.scripted import choosing
+from tests.folders import write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +29,7 @@ PDF = Skill('pdf', 'Reads PDF files.', 'Use pdftotext.')
 
 async def test_cases_are_those_in_the_folders_of_the_skills_by_default(tmp_path: Path) -> None:
     queries = [{'query': 'Read it.', 'should_trigger': True}]
-    write_skill(tmp_path, 'pdf', files={'evals/triggers.json': json.dumps(queries), 'evals/evals.json': '{}'})
+    write_skill(tmp_path / 'pdf', files={'evals/triggers.json': json.dumps(queries), 'evals/evals.json': '{}'})
     report = await evaluate(SkillsToolset[Any](directories=tmp_path), model=choosing({'Read it.': [['pdf']]}))
     assert report.trigger is not None
     assert [(result.case_id, result.rate) for result in report.trigger.results] == [('pdf/1', 1.0)]

@@ -35,8 +35,8 @@ from pydantic_ai_skills.evals import (
 from pydantic_ai_skills.evals.folder_names import FolderNames
 from pydantic_ai_skills.evals.request_keys import request_key
 from pydantic_ai_skills.exceptions import SkillError
-from tests.conversations import write_skill
 from tests.evals.scripted import choosing, judging, prompt_of, returns_in
+from tests.folders import write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +45,7 @@ RUN = ('run_skill_script', {'skill_name': 'notes', 'script_name': 'scripts/note.
 
 
 def library(tmp_path: Path, description: str = 'Takes notes.') -> SkillsToolset[Any]:
-    write_skill(tmp_path, 'notes', description, files={'scripts/note.py': NOTE})
+    write_skill(tmp_path / 'notes', description, files={'scripts/note.py': NOTE})
     return SkillsToolset(directories=tmp_path)
 
 

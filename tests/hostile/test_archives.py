@@ -17,8 +17,9 @@ import pytest
 from pydantic_ai_skills import ArchiveSkillsRegistry, SkillRegistryError, WellKnownSkillsRegistry
 from pydantic_ai_skills.registries.archive.unpack import look_through
 from pydantic_ai_skills.registries.upstream import Deadline
+from tests.folders import skill_md
 from tests.registries.hostile_archives import FINE, LEFT_OUT, REFUSED
-from tests.registries.web_server import WebServer, drip, make_tar, make_zip, raw, redirect, skill_files, skill_md, stall
+from tests.registries.web_server import WebServer, drip, make_tar, make_zip, raw, redirect, skill_files, stall
 
 from .conftest import Scoreboard, Stopwatch
 

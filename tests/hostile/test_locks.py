@@ -22,7 +22,8 @@ from pydantic_ai import Agent
 from pydantic_ai_skills import SkillsDirectory, SkillsToolset
 from pydantic_ai_skills.registries import GitSkillsRegistry
 from pydantic_ai_skills.registries.manifest import WRITTEN_AT
-from tests.conversations import ScriptedModel, write_skill
+from tests.conversations import ScriptedModel
+from tests.folders import write_skill
 from tests.registries.repositories import GitServer, Registries, Repository
 
 from .conftest import CPU_TIME, Scoreboard
@@ -500,7 +501,7 @@ def test_what_another_user_can_change_is_not_used(
             assert names(registry(offline=True)) == [], path
         refused += 1
     skills = tmp_path / 'skills'
-    write_skill(skills, 'own')
+    write_skill(skills / 'own')
     index = above / 'index.sqlite'
     for path in (above, index):
         shutil.rmtree(above)

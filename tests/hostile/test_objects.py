@@ -13,8 +13,8 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import pytest
 
 from pydantic_ai_skills import FolderSkillsRegistry, SkillRegistry
-from tests.conversations import write_skill
-from tests.registries.buckets import SECRET, Buckets, BucketServer, answering, skill_text
+from tests.folders import skill_md, write_skill
+from tests.registries.buckets import SECRET, Buckets, BucketServer, answering
 
 from .conftest import Scoreboard
 
@@ -25,7 +25,7 @@ MEGABYTE = 1024**2
 @pytest.fixture
 def server() -> Iterator[BucketServer]:
     server = BucketServer()
-    server.put({'skills/pdf/SKILL.md': skill_text('pdf'), 'skills/pdf/forms.md': '# Forms\n'})
+    server.put({'skills/pdf/SKILL.md': skill_md('pdf'), 'skills/pdf/forms.md': '# Forms\n'})
     yield server
     server.stop()
 
@@ -145,7 +145,7 @@ def test_53_a_listing_without_an_end_is_left(registry: Buckets, server: BucketSe
 def test_33_a_key_that_leads_elsewhere_spoils_no_copy_that_is_there(registry: Buckets, server: BucketServer, key: str):
     fetched = registry()
     assert names(fetched) == ['pdf']
-    server.put({key: skill_text('escape')})
+    server.put({key: skill_md('escape')})
     fetched.refresh()
     assert names(fetched) == ['pdf']
     assert 'key that is not a path' in messages(fetched)
@@ -183,7 +183,7 @@ def test_33_a_server_that_hangs_up_leaves_the_last_good_copy(registry: Buckets, 
 
 @pytest.mark.parametrize('commit', ['../../../outside', '', 'main', '..', '/tmp/x', 'f' * 63])
 def test_44_a_lock_file_cannot_name_a_folder_of_the_cache(tmp_path: Path, commit: str):
-    folder = write_skill(tmp_path / 'skills', 'pdf').parent
+    folder = write_skill(tmp_path / 'skills/pdf').parent
     options: dict[str, Any] = {'cache_dir': tmp_path / 'cache', 'lock_file': tmp_path / 'skills.lock'}
     before = FolderSkillsRegistry(folder, **options)
     before.lock()
@@ -196,8 +196,8 @@ def test_44_a_lock_file_cannot_name_a_folder_of_the_cache(tmp_path: Path, commit
 
 
 def test_33_a_folder_with_pipes_links_and_sockets_is_read_without_waiting(tmp_path: Path):
-    outside = write_skill(tmp_path / 'outside', 'secret', files={'key.md': SECRET})
-    folder = write_skill(tmp_path / 'skills', 'pdf').parent
+    outside = write_skill(tmp_path / 'outside/secret', files={'key.md': SECRET})
+    folder = write_skill(tmp_path / 'skills/pdf').parent
     os.mkfifo(folder / 'pdf' / 'pipe.md')
     (folder / 'pdf' / 'link.md').symlink_to(outside / 'key.md')
     (folder / 'pdf' / 'inner').symlink_to(outside)
@@ -212,7 +212,7 @@ def test_33_a_folder_with_pipes_links_and_sockets_is_read_without_waiting(tmp_pa
 def test_33_a_file_that_is_swapped_for_a_link_while_it_is_copied_brings_nothing_from_outside(tmp_path: Path):
     secret = tmp_path / 'secret.md'
     secret.write_text(SECRET)
-    folder = write_skill(tmp_path / 'skills', 'pdf', files={'notes.md': 'Mine.'}).parent
+    folder = write_skill(tmp_path / 'skills/pdf', files={'notes.md': 'Mine.'}).parent
     place, stop = folder / 'pdf' / 'notes.md', threading.Event()
 
     def swap() -> None:

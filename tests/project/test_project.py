@@ -119,7 +119,10 @@ class TestItsSkills:
         write_skill(root / '.agents/skills/a', 'Agents.')
         write_skill(root / 'skills/b')
         toolset = SkillsProject(root).toolset()
-        assert {name: skill.description for name, skill in toolset.skills.items()} == {'a': 'Agents.', 'b': 'Does it.'}
+        assert {name: skill.description for name, skill in toolset.skills.items()} == {
+            'a': 'Agents.',
+            'b': 'Does things.',
+        }
 
     def test_directories_can_be_named(self, root: Path):
         write_skill(root / 'skills/a')

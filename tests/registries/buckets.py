@@ -22,10 +22,6 @@ Fault = Callable[[WSGIEnvironment, StartResponse], 'Iterable[bytes] | None']
 """Answers a request in place of the server, or returns `None` to let the server answer."""
 
 
-def skill_text(name: str, description: str = 'Does things.', body: str = 'Do it.') -> bytes:
-    return f'---\nname: {name}\ndescription: {description}\n---\n\n{body}\n'.encode()
-
-
 class _Quiet(WSGIRequestHandler):
     protocol_version = 'HTTP/1.1'
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tests.registries.web_server import make_tar, make_zip, skill_files, skill_md
+from tests.folders import skill_md
+from tests.registries.web_server import make_tar, make_zip, skill_files
 
 SKILL = skill_md('pdf').encode()
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic_ai_skills import MarketplaceSkillsRegistry
-from tests.conversations import write_skill
-from tests.folders import write
+from tests.folders import write, write_skill
 from tests.registries.repositories import GitServer, Repository
 
 CLAUDE = '.claude-plugin/marketplace.json'
@@ -58,7 +57,7 @@ class Market:
 
     def skill(self, folder: str, name: str, **options: Any) -> Path:
         """A skill in the marketplace's own repository."""
-        return write_skill(self.main.path / folder, name, **options)
+        return write_skill(self.main.path / folder / name, **options)
 
     def __call__(self, **options: Any) -> MarketplaceSkillsRegistry:
         given: dict[str, Any] = {

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic_ai_skills.registries import GitSkillsRegistry
-from tests.conversations import write_skill
+from tests.folders import write_skill
 
 ENVIRONMENT = {
     'PATH': os.environ['PATH'],
@@ -46,7 +46,7 @@ class Repository:
         return done.stdout.strip()
 
     def skill(self, name: str, description: str = 'Does things.', **options: Any) -> Path:
-        return write_skill(self.path / 'skills', name, description, **options)
+        return write_skill(self.path / 'skills' / name, description, **options)
 
     def commit(self, message: str = 'change') -> str:
         self.git('add', '--all')

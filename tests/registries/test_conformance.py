@@ -27,8 +27,8 @@ from pydantic_ai_skills import (
 from pydantic_ai_skills.registries import FetchedRegistry, FetchSession, FetchSettings, FileSink, Upstream
 from pydantic_ai_skills.registries.conformance import FetchedRegistrySuite, RefusableRegistrySuite, SkillRegistrySuite
 from pydantic_ai_skills.types.found_skills import FoundSkills
-from tests.conversations import write_skill
-from tests.registries.buckets import SECRET, Buckets, BucketServer, answering, skill_text
+from tests.folders import skill_md, write_skill
+from tests.registries.buckets import SECRET, Buckets, BucketServer, answering
 from tests.registries.repositories import GitServer, Repository
 
 pytest_plugins = ['pytester']
@@ -80,7 +80,7 @@ class TestGit(FetchedRegistrySuite, RefusableRegistrySuite):
 class TestFolder(FetchedRegistrySuite):
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
-        return write_skill(tmp_path / 'skills', 'pdf', files={'scripts/fill.py': 'print("filled")\n'}).parent
+        return write_skill(tmp_path / 'skills/pdf', files={'scripts/fill.py': 'print("filled")\n'}).parent
 
     @pytest.fixture
     def make_registry(self, folder: Path) -> Make:
@@ -88,7 +88,7 @@ class TestFolder(FetchedRegistrySuite):
 
     @pytest.fixture
     def change(self, folder: Path) -> Change:
-        return lambda: write_skill(folder, 'pdf', 'Does other things.')
+        return lambda: write_skill(folder / 'pdf', 'Does other things.')
 
     @pytest.fixture
     def outage(self, folder: Path) -> Outage:
@@ -105,7 +105,7 @@ class TestObjects(FetchedRegistrySuite, RefusableRegistrySuite):
     @pytest.fixture
     def bucket(self) -> Iterator[BucketServer]:
         server = BucketServer()
-        server.put({'skills/pdf/SKILL.md': skill_text('pdf'), 'skills/pdf/forms.md': '# Forms\n'})
+        server.put({'skills/pdf/SKILL.md': skill_md('pdf'), 'skills/pdf/forms.md': '# Forms\n'})
         yield server
         server.stop()
 
@@ -115,7 +115,7 @@ class TestObjects(FetchedRegistrySuite, RefusableRegistrySuite):
 
     @pytest.fixture
     def change(self, bucket: BucketServer) -> Change:
-        return lambda: bucket.put({'skills/pdf/SKILL.md': skill_text('pdf', 'Does other things.')})
+        return lambda: bucket.put({'skills/pdf/SKILL.md': skill_md('pdf', 'Does other things.')})
 
     @pytest.fixture
     def outage(self, bucket: BucketServer) -> Outage:
@@ -451,7 +451,7 @@ def fetching(
 
     home = folder.parent / 'conformance'
     new = partial(make, folder, ignored, upstream, cache_dir=home / 'cache', lock_file=home / 'skills.lock')
-    change = partial(write_skill, folder, 'pdf', 'Does other things.')
+    change = partial(write_skill, folder / 'pdf', 'Does other things.')
     return {'new': new, 'change': change, 'outage': outage, 'secrets': ['sesame'], 'tmp_path': folder.parent}
 
 
@@ -467,10 +467,10 @@ def test_a_fetched_registry_that_breaks_a_rule_fails_its_test(
     rule: Callable[..., None],
     tmp_path: Path,
 ):
-    folder = write_skill(tmp_path / 'skills', 'pdf').parent
+    folder = write_skill(tmp_path / 'skills/pdf').parent
     run_rule(rule, **fetching(folder, Fetching, (), {}))
     shutil.rmtree(tmp_path)
-    write_skill(folder, 'pdf')
+    write_skill(folder / 'pdf')
     with pytest.raises((AssertionError, SkillRegistryError, pytest.fail.Exception)):
         run_rule(rule, **fetching(folder, make, ignored, upstream))
 

@@ -17,14 +17,14 @@ from pydantic_ai_skills.registries.folder import FolderUpstream
 from pydantic_ai_skills.registries.manifest import FileSink
 from pydantic_ai_skills.registries.store import SourceStore
 from pydantic_ai_skills.registries.upstream import Deadline
-from tests.conversations import write_skill
+from tests.folders import write_skill
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write_skill(tmp_path / 'acme' / 'office', 'pdf', files={'scripts/fill.py': 'print("filled")\n'})
-    write_skill(tmp_path / 'acme' / '.curated', 'xlsx')
-    write_skill(tmp_path / 'acme' / 'node_modules', 'vendored')
+    write_skill(tmp_path / 'acme' / 'office/pdf', files={'scripts/fill.py': 'print("filled")\n'})
+    write_skill(tmp_path / 'acme' / '.curated/xlsx')
+    write_skill(tmp_path / 'acme' / 'node_modules/vendored')
     (tmp_path / 'acme' / 'README.md').write_text('Not a skill.')
     (tmp_path / 'acme' / 'office' / 'pdf' / 'scripts' / 'fill.py').chmod(0o755)
     return tmp_path / 'acme'
@@ -56,7 +56,7 @@ def test_the_files_of_skills_are_copied_with_their_modes(folder: Path, options: 
 def test_the_copy_stays_as_it_is_until_the_folder_is_asked_again(folder: Path, options: dict[str, Any]):
     registry = FolderSkillsRegistry(folder, **options)
     assert names(registry) == ['pdf', 'xlsx']
-    write_skill(folder, 'docx')
+    write_skill(folder / 'docx')
     assert names(registry) == ['pdf', 'xlsx']
     registry.refresh()
     assert names(registry) == ['docx', 'pdf', 'xlsx']
@@ -86,7 +86,7 @@ def test_a_path_is_a_folder_in_it(folder: Path, options: dict[str, Any], path: s
 
 
 def test_a_path_that_is_a_link_is_not_followed(folder: Path, options: dict[str, Any], tmp_path: Path):
-    (folder / 'out').symlink_to(write_skill(tmp_path / 'outside', 'secret').parent)
+    (folder / 'out').symlink_to(write_skill(tmp_path / 'outside/secret').parent)
     assert messages(FolderSkillsRegistry(folder, path='out', **options)) == (
         f'{(folder / "out").as_uri()} cannot be read: not a directory.'
     )
@@ -133,7 +133,7 @@ def test_too_much_is_not_read(folder: Path, tmp_path: Path, limit: Any, seconds:
 def test_files_that_change_while_they_are_copied_are_not_used(folder: Path, tmp_path: Path):
     upstream = FolderUpstream.of(str(folder), '', FetchSettings())
     revision = upstream.ask(session(tmp_path))
-    write_skill(folder / 'office', 'pdf', 'Does other things.')
+    write_skill(folder / 'office/pdf', 'Does other things.')
     with pytest.raises(SkillRegistryError, match=f'has changed, and no longer has the revision {revision[:12]}'):
         upstream.fetch(revision, FileSink(tmp_path / 'sink'), session(tmp_path))
 

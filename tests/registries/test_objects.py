@@ -29,15 +29,16 @@ from pydantic_ai_skills.registries.objects.access import StoreAccess
 from pydantic_ai_skills.registries.objects.upstream import ObjectUpstream
 from pydantic_ai_skills.registries.store import SourceStore
 from pydantic_ai_skills.registries.upstream import Deadline
-from tests.conversations import converse, write_skill
-from tests.registries.buckets import SECRET, Buckets, BucketServer, Fault, answering, skill_text
+from tests.conversations import converse
+from tests.folders import skill_md, write_skill
+from tests.registries.buckets import SECRET, Buckets, BucketServer, Fault, answering
 
 PDF = {
-    'skills/pdf/SKILL.md': skill_text('pdf'),
+    'skills/pdf/SKILL.md': skill_md('pdf'),
     'skills/pdf/references/forms.md': b'# Forms\n',
     'skills/pdf/scripts/fill.py': b'print("filled")\n',
     'skills/README.md': b'Not a skill.\n',
-    'other/xlsx/SKILL.md': skill_text('xlsx'),
+    'other/xlsx/SKILL.md': skill_md('xlsx'),
 }
 
 
@@ -157,7 +158,7 @@ class TestRequests:
     def test_a_warm_start_with_a_thousand_skills_takes_a_request_for_each_thousand_keys(
         self, registry: Buckets, server: BucketServer
     ):
-        server.put({f'many/s{number}/SKILL.md': skill_text(f's{number}') for number in range(1000)})
+        server.put({f'many/s{number}/SKILL.md': skill_md(f's{number}') for number in range(1000)})
         server.put({f'many/s{number}/notes.md': f'Notes {number}' for number in range(1000)})
         assert len(names(registry('many', timeout=600))) == 1000  # 2,000 requests, perhaps on a busy machine
         assert (len(server.lists), len(server.gets)) == (2, 2000)
@@ -330,14 +331,14 @@ class TestFaults:
         assert names(registry()) == []
 
     def test_a_key_that_is_not_a_path_is_named(self, fetched: ObjectStoreSkillsRegistry, server: BucketServer):
-        server.put({'skills/../evil/SKILL.md': skill_text('evil')})
+        server.put({'skills/../evil/SKILL.md': skill_md('evil')})
         fetched.refresh()
         assert names(fetched) == ['pdf']
         assert "has a key that is not a path: 'skills/../evil/SKILL.md'. Delete or rename it." in messages(fetched)
 
     def test_too_many_bytes_are_refused_before_they_are_fetched(self, registry: Buckets, server: BucketServer):
         assert messages(registry(max_bytes=10)) == (
-            f's3://{server.bucket}/skills has 76 bytes of skills, at most 10 are fetched; see max_bytes=.'
+            f's3://{server.bucket}/skills has 75 bytes of skills, at most 10 are fetched; see max_bytes=.'
         )
         assert server.gets == []
 
@@ -440,10 +441,10 @@ class TestCredentials:
 class TestStores:
     def test_a_store_in_memory_is_passed_itself(self, tmp_path: Path):
         store = MemoryStore()
-        obstore.put(store, 'skills/pdf/SKILL.md', skill_text('pdf'))
+        obstore.put(store, 'skills/pdf/SKILL.md', skill_md('pdf').encode())
         registry = ObjectStoreSkillsRegistry(store, cache_dir=tmp_path / 'cache')
         assert (registry.url, names(registry)) == ('memory:', ['pdf'])
-        obstore.put(store, 'skills/xlsx/SKILL.md', skill_text('xlsx'))
+        obstore.put(store, 'skills/xlsx/SKILL.md', skill_md('xlsx').encode())
         registry.refresh()
         assert names(registry) == ['pdf', 'xlsx']
         registry.lock(tmp_path / 'skills.lock')
@@ -455,7 +456,7 @@ class TestStores:
         found: list[str] = []
         for text in ('One.', 'Two.'):
             store = MemoryStore()
-            obstore.put(store, 'pdf/SKILL.md', skill_text('pdf', text))
+            obstore.put(store, 'pdf/SKILL.md', skill_md('pdf', text).encode())
             (skill,) = ObjectStoreSkillsRegistry(store, cache_dir=tmp_path / 'cache').find().skills
             found.append(skill.description)
         assert found == ['One.', 'Two.']
@@ -468,8 +469,8 @@ class TestStores:
             pickle.dumps(registry)
 
     def test_a_folder_is_read_without_links(self, tmp_path: Path):
-        outside = write_skill(tmp_path / 'outside', 'secret')
-        folder = write_skill(tmp_path / 'skills', 'pdf').parent
+        outside = write_skill(tmp_path / 'outside/secret')
+        folder = write_skill(tmp_path / 'skills/pdf').parent
         (folder / 'pdf' / 'link.md').symlink_to(outside / 'SKILL.md')
         (folder / 'secret').symlink_to(outside)
         options: dict[str, Any] = {'cache_dir': tmp_path / 'cache'}
@@ -554,8 +555,8 @@ class TestArchives:
     def archive(self) -> bytes:
         written = BytesIO()
         with zipfile.ZipFile(written, 'w') as zipped:
-            zipped.writestr('office/pdf/SKILL.md', skill_text('pdf'))
-            zipped.writestr('home/garden/SKILL.md', skill_text('garden'))
+            zipped.writestr('office/pdf/SKILL.md', skill_md('pdf'))
+            zipped.writestr('home/garden/SKILL.md', skill_md('garden'))
         return written.getvalue()
 
     def test_an_archive_is_one_object(self, registry: Buckets, server: BucketServer, archive: bytes, tmp_path: Path):

@@ -7,7 +7,7 @@ import pytest
 
 from pydantic_ai_skills import SkillRegistryError
 from pydantic_ai_skills.registries import GitSkillsRegistry
-from tests.conversations import write_skill
+from tests.folders import write_skill
 from tests.registries.repositories import GitServer, Registries, Repository
 
 
@@ -39,7 +39,7 @@ def test_a_refresh_brings_changes_and_removes_only_what_it_put_there(
     registry: Registries, repository: Repository, target: Path
 ):
     repository.skill('old', files={'a/b.md': 'b', 'c.md': 'c'})
-    write_skill(repository.path, 'solo')
+    write_skill(repository.path / 'solo')
     repository.commit()
     fetched = registry(target_dir=target)
     assert names(fetched) == ['old', 'pdf', 'solo']

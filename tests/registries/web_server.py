@@ -18,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tests.folders import skill_md
 from tests.registries.repositories import Request
 
 Answer = Callable[['Handler'], None]
@@ -169,10 +170,6 @@ def drip(data: bytes) -> Answer:
 
 def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def skill_md(name: str, description: str = 'Does things.', body: str = 'Do it.') -> str:
-    return f'---\nname: {name}\ndescription: {description}\n---\n\n{body}\n'
 
 
 def skill_files(*names: str, folder: str = '') -> dict[str, str]:

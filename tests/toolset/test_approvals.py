@@ -32,8 +32,8 @@ from pydantic_ai_skills import (
 )
 from pydantic_ai_skills.execution.gate import ScriptDecision
 from pydantic_ai_skills.types import SkillProvenance
-from tests.conversations import Call, ScriptedModel, converse, write_skill
-from tests.folders import call_tool
+from tests.conversations import Call, ScriptedModel, converse
+from tests.folders import call_tool, write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +42,7 @@ GO: Call = ('run_skill_script', {'skill_name': 'alpha', 'script_name': 'go.py', 
 
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
-    folder = write_skill(tmp_path / 'skills', 'alpha', files={'go.py': 'import sys\nprint("ran", sys.argv[1])'})
+    folder = write_skill(tmp_path / 'skills/alpha', files={'go.py': 'import sys\nprint("ran", sys.argv[1])'})
     return folder.parent
 
 

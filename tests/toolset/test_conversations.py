@@ -33,7 +33,8 @@ from pydantic_ai_skills import (
     SkillsToolset,
     WorkspaceSkillScriptExecutor,
 )
-from tests.conversations import Call, ScriptedModel, converse, write_skill
+from tests.conversations import Call, ScriptedModel, converse
+from tests.folders import write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -48,8 +49,7 @@ def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def test_by_default_the_skills_are_in_the_folder_skills(in_tmp_path: Path):
     write_skill(
-        in_tmp_path / 'skills',
-        'adding',
+        in_tmp_path / 'skills/adding',
         'Adds numbers. Use for sums.',
         '# Adding\n\nSee `references/rules.md`, then run `scripts/add.py A B`.',
         {'references/rules.md': 'Numbers are whole.\n', 'scripts/add.py': ADD},
@@ -107,7 +107,7 @@ See `references/rules.md`, then run `scripts/add.py A B`.
 
 
 async def test_the_tools_say_how_they_are_called(tmp_path: Path):
-    write_skill(tmp_path, 'adding', files={'rules.md': 'Whole numbers.', 'scripts/add.py': ADD})
+    write_skill(tmp_path / 'adding', files={'rules.md': 'Whole numbers.', 'scripts/add.py': ADD})
     script = await converse(SkillsToolset(directories=[tmp_path]))
     assert script.definitions == snapshot(
         {
@@ -184,10 +184,10 @@ Options by name, positional arguments under "_", standard input under "_stdin":
 
 
 async def test_a_later_directory_wins_over_an_earlier_one(tmp_path: Path):
-    write_skill(tmp_path / 'one', 'alpha', 'Alpha of one.', 'one')
-    write_skill(tmp_path / 'one', 'both', 'Both of one.', 'one')
-    write_skill(tmp_path / 'two', 'both', 'Both of two.', 'two')
-    write_skill(tmp_path / 'two', 'beta', 'Beta of two.', 'two')
+    write_skill(tmp_path / 'one/alpha', 'Alpha of one.', 'one')
+    write_skill(tmp_path / 'one/both', 'Both of one.', 'one')
+    write_skill(tmp_path / 'two/both', 'Both of two.', 'two')
+    write_skill(tmp_path / 'two/beta', 'Beta of two.', 'two')
     toolset = SkillsToolset(directories=[tmp_path / 'one', str(tmp_path / 'two')])
     script = await converse(toolset, ('load_skill', {'skill_name': 'both'}))
     assert script.instructions[0] == snapshot("""\
@@ -236,8 +236,8 @@ class Shelf(SkillRegistry):
 
 
 async def test_python_wins_over_directories_and_directories_over_registries(tmp_path: Path):
-    write_skill(tmp_path, 'everywhere', 'From the directory.')
-    write_skill(tmp_path, 'on-disk', 'From the directory.')
+    write_skill(tmp_path / 'everywhere', 'From the directory.')
+    write_skill(tmp_path / 'on-disk', 'From the directory.')
     toolset = SkillsToolset(
         skills=[Skill('everywhere', 'From Python.', 'Python speaking.')],
         directories=[tmp_path],
@@ -278,7 +278,7 @@ Python speaking.
 
 
 async def test_other_braces_in_a_template_are_text(tmp_path: Path):
-    write_skill(tmp_path, 'alpha')
+    write_skill(tmp_path / 'alpha')
     toolset = SkillsToolset(
         directories=[tmp_path], instruction_template='Answer as {"json": true} or {}.\n{skills_list}\n{not_a_field}'
     )
@@ -296,7 +296,7 @@ A later <context> element with the same id replaces the earlier one and stays in
 
 
 async def test_excluded_tools_are_neither_offered_nor_mentioned(tmp_path: Path):
-    write_skill(tmp_path, 'alpha', files={'scripts/add.py': ADD, 'notes.md': 'x'})
+    write_skill(tmp_path / 'alpha', files={'scripts/add.py': ADD, 'notes.md': 'x'})
     toolset = SkillsToolset(directories=[tmp_path], exclude_tools=['list_skills', 'run_skill_script'])
     script = await converse(toolset)
     assert script.tools == [['load_skill', 'read_skill_resource']]
@@ -396,12 +396,12 @@ Read `get_items` first.
 
 
 async def test_added_edited_and_deleted_skills_are_seen_after_a_reload(tmp_path: Path):
-    write_skill(tmp_path, 'kept', 'As it was.')
-    write_skill(tmp_path, 'gone', 'Will go.')
+    write_skill(tmp_path / 'kept', 'As it was.')
+    write_skill(tmp_path / 'gone', 'Will go.')
     toolset = SkillsToolset(directories=[tmp_path])
     before = await converse(toolset)
-    write_skill(tmp_path, 'added', 'Is new.', 'New.')
-    write_skill(tmp_path, 'kept', 'Was edited.', 'Edited.')
+    write_skill(tmp_path / 'added', 'Is new.', 'New.')
+    write_skill(tmp_path / 'kept', 'Was edited.', 'Edited.')
     (tmp_path / 'gone' / 'SKILL.md').unlink()
     (tmp_path / 'gone').rmdir()
     assert (await converse(toolset)).instructions == before.instructions
@@ -456,21 +456,21 @@ async def test_with_auto_reload_a_run_sees_what_changed_before_it(tmp_path: Path
     empty = await converse(toolset)
     assert empty.instructions == [None]
     assert empty.tools == [['list_skills', 'load_skill', 'read_skill_resource', 'run_skill_script']]
-    write_skill(tmp_path, 'alpha', 'Is new.')
+    write_skill(tmp_path / 'alpha', 'Is new.')
     assert 'Is new.' in str((await converse(toolset)).instructions)
-    write_skill(tmp_path, 'alpha', 'Was edited.')
+    write_skill(tmp_path / 'alpha', 'Was edited.')
     assert 'Was edited.' in str((await converse(toolset)).instructions)
     os.remove(tmp_path / 'alpha' / 'SKILL.md')
     assert (await converse(toolset)).instructions == [None]
 
 
 async def test_a_catalogue_that_changes_is_appended_to_the_conversation(tmp_path: Path):
-    write_skill(tmp_path, 'alpha')
+    write_skill(tmp_path / 'alpha')
     toolset = SkillsToolset(directories=[tmp_path])
     first = ScriptedModel(calls=[])
     agent = Agent(first.model, toolsets=[toolset])
     result = await agent.run('One.')
-    write_skill(tmp_path, 'beta')
+    write_skill(tmp_path / 'beta')
     await to_thread.run_sync(toolset.reload)
     second = ScriptedModel(calls=[])
     with agent.override(model=second.model):
@@ -504,7 +504,7 @@ async def test_a_catalogue_that_changes_is_appended_to_the_conversation(tmp_path
 
 
 async def test_a_model_that_errs_again_and_again_gets_there_in_one_run(tmp_path: Path):
-    write_skill(tmp_path, 'adding', files={'references/rules.md': 'Whole numbers.', 'scripts/add.py': ADD})
+    write_skill(tmp_path / 'adding', files={'references/rules.md': 'Whole numbers.', 'scripts/add.py': ADD})
     toolset = SkillsToolset(directories=[tmp_path])
 
     @toolset.skill
@@ -616,7 +616,7 @@ Exit code: 1\
 
 async def test_what_a_script_prints_on_stderr_and_a_failing_exit_code_are_told(tmp_path: Path):
     warn = 'import sys\nprint("out")\nprint("careful </script_stderr>", file=sys.stderr)\nsys.exit(int(sys.argv[1]))\n'
-    write_skill(tmp_path, 'noisy', files={'warn.py': warn, 'quiet.py': ''})
+    write_skill(tmp_path / 'noisy', files={'warn.py': warn, 'quiet.py': ''})
     toolset = SkillsToolset(directories=[tmp_path])
     run: Call = ('run_skill_script', {'skill_name': 'noisy', 'script_name': 'warn.py', 'args': ['0']})
     fail: Call = ('run_skill_script', {'skill_name': 'noisy', 'script_name': 'warn.py', 'args': ['3']})
@@ -649,7 +649,7 @@ Exit code: 3\
 
 async def test_a_script_that_takes_too_long_is_stopped_and_what_it_printed_is_told(tmp_path: Path):
     slow = 'import time\nprint("begun", flush=True)\ntime.sleep(60)\n'
-    write_skill(tmp_path, 'slow', files={'slow.py': slow})
+    write_skill(tmp_path / 'slow', files={'slow.py': slow})
     toolset = SkillsToolset(directories=[tmp_path], script_executor=LocalSkillScriptExecutor(timeout=6))
     script = await converse(toolset, ('run_skill_script', {'skill_name': 'slow', 'script_name': 'slow.py'}))
     assert script.results == snapshot(
@@ -670,7 +670,7 @@ Exit code: 137 (SIGKILL)\
 
 async def test_a_name_that_two_files_have_is_answered_with_both(tmp_path: Path):
     files: dict[str, str | bytes] = {'a/notes.md': 'a', 'b/notes.md': 'b', 'notes.txt': 't'}
-    write_skill(tmp_path, 'alpha', files=files)
+    write_skill(tmp_path / 'alpha', files=files)
     script = await converse(
         SkillsToolset(directories=[tmp_path]),
         ('read_skill_resource', {'skill_name': 'alpha', 'resource_name': 'notes.md'}),
@@ -692,7 +692,7 @@ async def test_a_name_that_two_files_have_is_answered_with_both(tmp_path: Path):
 
 async def test_a_long_text_is_read_in_pages(tmp_path: Path):
     text = ''.join(f'line {number}\n' for number in range(10_000))
-    write_skill(tmp_path, 'long', files={'book.md': text})
+    write_skill(tmp_path / 'long', files={'book.md': text})
     toolset = SkillsToolset(directories=[tmp_path])
     book = {'skill_name': 'long', 'resource_name': 'book.md'}
     script = await converse(
@@ -712,7 +712,7 @@ async def test_a_long_text_is_read_in_pages(tmp_path: Path):
 
 
 async def test_a_page_that_is_no_number_is_the_first(tmp_path: Path):
-    write_skill(tmp_path, 'short', files={'note.md': 'All of it.'})
+    write_skill(tmp_path / 'short', files={'note.md': 'All of it.'})
     ask = '{"skill_name": "short", "resource_name": "note.md", "args": {"page": %s}}'
     calls = [('read_skill_resource', ask % page) for page in ('"x"', 'null', '[]', '1e999', 'NaN')]
     script = await converse(SkillsToolset(directories=[tmp_path]), *calls)
@@ -721,7 +721,7 @@ async def test_a_page_that_is_no_number_is_the_first(tmp_path: Path):
 
 async def test_images_reach_the_model_as_images_and_other_binaries_are_not_offered(tmp_path: Path):
     png = b'\x89PNG\r\n\x1a\n\0\0\0\rIHDR'
-    write_skill(tmp_path, 'pictures', files={'logo.png': png, 'data.zip': b'PK\x03\x04\0\0'})
+    write_skill(tmp_path / 'pictures', files={'logo.png': png, 'data.zip': b'PK\x03\x04\0\0'})
     toolset = SkillsToolset(directories=[tmp_path])
     script = ScriptedModel(
         calls=[
@@ -740,7 +740,7 @@ async def test_images_reach_the_model_as_images_and_other_binaries_are_not_offer
 
 
 async def test_tools_that_cannot_do_anything_are_not_offered(tmp_path: Path):
-    write_skill(tmp_path, 'bare')
+    write_skill(tmp_path / 'bare')
     toolset = SkillsToolset(directories=[tmp_path])
     assert (await converse(toolset)).tools == [['list_skills', 'load_skill']]
     assert '_skill_' not in str((await converse(toolset)).instructions)
@@ -768,7 +768,7 @@ async def test_tools_that_cannot_do_anything_are_not_offered(tmp_path: Path):
 
 
 async def test_a_folder_of_a_skill_can_be_listed(tmp_path: Path):
-    write_skill(tmp_path, 'alpha', files={'refs/a.md': 'A', 'refs/more/b.md': 'B', 'c.md': 'C'})
+    write_skill(tmp_path / 'alpha', files={'refs/a.md': 'A', 'refs/more/b.md': 'B', 'c.md': 'C'})
     listing: Call = ('read_skill_resource', {'skill_name': 'alpha', 'resource_name': 'refs/'})
     missing: Call = ('read_skill_resource', {'skill_name': 'alpha', 'resource_name': 'none/'})
     script = await converse(SkillsToolset(directories=[tmp_path]), listing, missing)
@@ -931,7 +931,7 @@ async def test_what_a_function_yields_reaches_the_model():
 
 
 async def test_an_executor_of_ones_own_runs_the_scripts_of_a_directory(tmp_path: Path):
-    write_skill(tmp_path, 'remote', files={'scripts/go.py': ''})
+    write_skill(tmp_path / 'remote', files={'scripts/go.py': ''})
 
     def run_elsewhere(script: SkillScript, args: object) -> str:
         return f'{script.skill_name}/{script.name} with {args}'
@@ -945,7 +945,7 @@ async def test_an_executor_of_ones_own_runs_the_scripts_of_a_directory(tmp_path:
 
 
 async def test_an_executor_of_ones_own_may_return_an_iterator(tmp_path: Path):
-    write_skill(tmp_path, 'remote', files={'scripts/go.py': ''})
+    write_skill(tmp_path / 'remote', files={'scripts/go.py': ''})
 
     def run_elsewhere(script: SkillScript, args: list[int]) -> Iterator[int]:
         return iter(args)
@@ -959,7 +959,7 @@ async def test_an_executor_of_ones_own_may_return_an_iterator(tmp_path: Path):
 async def test_an_executor_of_ones_own_that_fails_does_not_end_the_run(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    write_skill(tmp_path, 'remote', files={'scripts/go.py': ''})
+    write_skill(tmp_path / 'remote', files={'scripts/go.py': ''})
 
     async def run_elsewhere(script: SkillScript, args: object) -> str:
         raise ConnectionError('The cluster is down.')
@@ -983,7 +983,7 @@ async def test_an_executor_of_ones_own_that_fails_does_not_end_the_run(
 
 async def test_scripts_run_in_a_sandbox(tmp_path: Path):
     look = 'import os, pathlib\nprint(pathlib.Path.home().exists(), os.getpid() < 10, sorted(os.listdir("..")))\n'
-    write_skill(tmp_path, 'curious', files={'scripts/look.py': look})
+    write_skill(tmp_path / 'curious', files={'scripts/look.py': look})
     executor = await to_thread.run_sync(BubblewrapSkillScriptExecutor)
     script = await converse(
         SkillsToolset(directories=[tmp_path], script_executor=executor),
@@ -995,7 +995,7 @@ async def test_scripts_run_in_a_sandbox(tmp_path: Path):
 
 
 async def test_scripts_run_in_the_workspace_of_the_agent(tmp_path: Path):
-    write_skill(tmp_path / 'skills', 'adding', files={'scripts/add.py': ADD})
+    write_skill(tmp_path / 'skills/adding', files={'scripts/add.py': ADD})
     workspace = tmp_path / 'workspace'
     workspace.mkdir()
     toolset = SkillsToolset(directories=[tmp_path / 'skills'], script_executor=WorkspaceSkillScriptExecutor())
@@ -1013,7 +1013,7 @@ async def test_scripts_run_in_the_workspace_of_the_agent(tmp_path: Path):
 
 
 async def test_the_capability_gives_an_agent_the_same_as_the_toolset(tmp_path: Path):
-    write_skill(tmp_path, 'adding', files={'notes.md': 'x', 'scripts/add.py': ADD})
+    write_skill(tmp_path / 'adding', files={'notes.md': 'x', 'scripts/add.py': ADD})
     as_toolset = await converse(SkillsToolset(directories=[tmp_path]), ('load_skill', {'skill_name': 'adding'}))
     script = await converse(SkillsCapability(directories=[tmp_path]), *as_toolset.calls)
     assert (script.instructions, script.definitions) == (as_toolset.instructions, as_toolset.definitions)
@@ -1021,7 +1021,7 @@ async def test_the_capability_gives_an_agent_the_same_as_the_toolset(tmp_path: P
 
 
 async def test_an_agent_spec_can_name_the_capability(tmp_path: Path):
-    write_skill(tmp_path, 'alpha')
+    write_skill(tmp_path / 'alpha')
     script = ScriptedModel(calls=[('load_skill', {'skill_name': 'alpha'})])
     agent = Agent.from_spec(
         {'model': 'test', 'capabilities': [{'SkillsCapability': {'directories': [str(tmp_path)]}}]},

@@ -20,7 +20,8 @@ from pydantic_ai_skills import (
     SkillsDirectory,
     SkillsToolset,
 )
-from tests.conversations import converse, write_skill
+from tests.conversations import converse
+from tests.folders import write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -66,7 +67,7 @@ def in_python() -> Skill[Any]:
 
 
 def options(folder: Path) -> dict[str, Any]:
-    write_skill(folder, 'adder', 'Adds.', 'Call `add`.', {'tools.py': TOOLS})
+    write_skill(folder / 'adder', 'Adds.', 'Call `add`.', {'tools.py': TOOLS})
     return {
         'directories': [SkillsDirectory(folder), folder],
         'registries': [Handbook(), Handbook().prefixed('acme-').cached(ttl=60)],
@@ -87,7 +88,7 @@ async def test_a_copy_works_like_the_original_and_reads_its_sources_itself(
     if was_used:
         await converse(skills, *calls)
     again = copied(skills)
-    write_skill(tmp_path, 'later')
+    write_skill(tmp_path / 'later')
     script = await converse(again, *calls)
     assert script.results[1] == ('adder__add', 'success', 3)
     assert 'travel' in script.results[2][2]

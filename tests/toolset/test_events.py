@@ -37,7 +37,8 @@ from pydantic_ai_skills import (
     send_to_ui,
 )
 from pydantic_ai_skills.execution import SkillScriptStoppedError
-from tests.conversations import Call, ScriptedModel, converse, write_skill
+from tests.conversations import Call, ScriptedModel, converse
+from tests.folders import write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -66,9 +67,9 @@ SCRIPTS: dict[str, str | bytes] = {
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
     files: dict[str, str | bytes] = {**SCRIPTS, 'notes.md': 'Notes: ä', 'long.md': 'x' * 50_000, 'dot.png': b'\x89PNG'}
-    write_skill(tmp_path / 'skills', 'alpha', body='Do it.', files=files)
+    write_skill(tmp_path / 'skills/alpha', body='Do it.', files=files)
     skill_md = tmp_path / 'skills/alpha/SKILL.md'
-    skill_md.write_text(skill_md.read_text().replace('---\n\n', 'metadata:\n  version: "1.10"\n---\n\n'))
+    skill_md.write_text(skill_md.read_text().replace('\n---\n', '\nmetadata:\n  version: "1.10"\n---\n'))
     return tmp_path / 'skills'
 
 

@@ -25,7 +25,7 @@ from pydantic_ai_skills import (
     SkillsToolset,
     SkillValidationError,
 )
-from tests.conversations import write_skill
+from tests.folders import write_skill
 
 
 class Handbook:
@@ -87,7 +87,7 @@ def test_a_single_value_or_any_source_will_do(options: Any):
 
 
 def test_a_source_of_any_kind_is_trusted_only_if_it_says_so(tmp_path: Path):
-    folder = write_skill(tmp_path, 'pdf', files={'scripts/fill.py': 'print()'})
+    folder = write_skill(tmp_path / 'pdf', files={'scripts/fill.py': 'print()'})
     source = Handbook(SkillsDirectory(folder).get_skills())
     found = CombinedRegistry([source]).get_skills()[0]  # pyright: ignore[reportArgumentType] - on purpose
     assert (found.source and found.source.url, found.is_trusted) == ('Handbook', False)
@@ -102,7 +102,7 @@ def test_a_source_of_any_kind_that_fails_is_a_problem_of_its_own():
 
 @pytest.mark.parametrize('kind', [SkillsToolset, SkillsCapability])
 def test_a_path_by_position_is_a_directory(kind: Any, tmp_path: Path):
-    write_skill(tmp_path, 'alpha')
+    write_skill(tmp_path / 'alpha')
     made = kind(tmp_path)
     assert list(getattr(made, 'toolset', made).skills) == ['alpha']
     with pytest.raises(TypeError, match='given twice: by position and as directories='):
@@ -110,13 +110,13 @@ def test_a_path_by_position_is_a_directory(kind: Any, tmp_path: Path):
 
 
 def test_a_skill_is_found_by_its_file(tmp_path: Path):
-    write_skill(tmp_path, 'alpha')
-    write_skill(tmp_path / 'alpha', 'inner')
+    write_skill(tmp_path / 'alpha')
+    write_skill(tmp_path / 'alpha/inner')
     assert list(SkillsToolset[Any](tmp_path / 'alpha' / 'SKILL.md').skills) == ['alpha']
 
 
 def test_a_relative_path_starts_where_the_toolset_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    write_skill(tmp_path / 'skills', 'alpha')
+    write_skill(tmp_path / 'skills/alpha')
     monkeypatch.chdir(tmp_path)
     toolset = SkillsToolset[Any]('skills')
     (tmp_path / 'elsewhere').mkdir()
@@ -154,7 +154,7 @@ def run_nothing(script: object, args: object) -> str:
     'executor', [LocalSkillScriptExecutor(), CallableSkillScriptExecutor(run_nothing), run_nothing]
 )
 def test_an_executor_may_be_a_plain_function(executor: Any, tmp_path: Path):
-    write_skill(tmp_path, 'alpha', files={'scripts/fill.py': 'print()'})
+    write_skill(tmp_path / 'alpha', files={'scripts/fill.py': 'print()'})
     (script,) = SkillsToolset[Any](tmp_path, script_executor=executor).get_skill('alpha').scripts
     assert hasattr(script.executor, 'run')
 
@@ -200,7 +200,7 @@ class TestFunctions:
 
 class TestSkills:
     def test_a_skill_can_be_added_and_removed_later(self, tmp_path: Path):
-        write_skill(tmp_path, 'alpha')
+        write_skill(tmp_path / 'alpha')
         toolset = SkillsToolset[Any](tmp_path)
         assert list(toolset.skills) == ['alpha']
         toolset.add_skill(Travel())
@@ -214,7 +214,7 @@ class TestSkills:
         assert list(toolset.skills) == ['travel']
 
     def test_a_skill_of_a_directory_cannot_be_removed(self, tmp_path: Path):
-        write_skill(tmp_path, 'alpha')
+        write_skill(tmp_path / 'alpha')
         message = "The skill 'alpha' was not added in Python; it is from .*alpha. Hide it with `skill_filter`"
         with pytest.raises(SkillNotFoundError, match=message):
             SkillsToolset[Any](tmp_path).remove_skill('alpha')

@@ -24,7 +24,8 @@ from pydantic_ai.models.function import AgentInfo
 from pydantic_ai.tools import Tool
 
 from pydantic_ai_skills import Skill, SkillsCapability, SkillsToolset
-from tests.conversations import Call, ScriptedModel, write_skill
+from tests.conversations import Call, ScriptedModel
+from tests.folders import write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -205,8 +206,8 @@ async def test_notes_that_are_not_as_they_should_be_are_ignored(metadata: dict[s
 
 
 async def test_a_skill_that_is_gone_is_not_asked_for(tmp_path: Path):
-    folder = write_skill(tmp_path, 'alpha')
-    write_skill(tmp_path, 'beta')
+    folder = write_skill(tmp_path / 'alpha')
+    write_skill(tmp_path / 'beta')
     capability = SkillsCapability(directories=[tmp_path], auto_reload=True)
     load: Call = ('load_skill', {'skill_name': 'alpha'})
     script = ScriptedModel(calls=[load])

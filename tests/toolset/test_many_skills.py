@@ -11,8 +11,8 @@ from anyio import to_thread
 from inline_snapshot import snapshot
 
 from pydantic_ai_skills import Skill, SkillsToolset
-from tests.conversations import Call, converse, write_skill
-from tests.folders import settle
+from tests.conversations import Call, converse
+from tests.folders import settle, write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -33,8 +33,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         (folder / 'SKILL.md').write_text(f'---\nname: {folder.name}\ndescription: {description}\n---\n\nDo it.\n')
     write_skill(
-        root,
-        'tide-tables',
+        root / 'tide-tables',
         'Work out high and low water for a harbour. Use for sailing and fishing trips.',
         'Read `references/harbours.md`, then run `scripts/tide.py HARBOUR`.',
         {

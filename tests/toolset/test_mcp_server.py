@@ -15,7 +15,7 @@ from mcp import MCPError
 from pydantic_ai_skills import MCPSkillsRegistry, Skill, SkillsDirectory, SkillsToolset, serve_skills
 from pydantic_ai_skills.registries.mcp.requests import FolderParams, FolderRequest, FolderResult
 from pydantic_ai_skills.toolset.mcp_server import SkillsServer
-from tests.conversations import write_skill
+from tests.folders import write_skill
 
 Question = Callable[[Client[Any]], Awaitable[Any]]
 
@@ -32,7 +32,7 @@ FILES: dict[str, str | bytes] = {
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with the skill `pdf`, which has files of all kinds and a link."""
-    path = write_skill(tmp_path / 'skills', 'pdf', 'Reads PDF. Use for PDF.', files=FILES)
+    path = write_skill(tmp_path / 'skills/pdf', 'Reads PDF. Use for PDF.', files=FILES)
     (tmp_path / 'outside.md').write_text('outside')
     (path / 'link.md').symlink_to(tmp_path / 'outside.md')
     return tmp_path / 'skills'
@@ -131,7 +131,7 @@ def test_one_skill_can_be_asked_for(server: SkillsServer) -> None:
 
 def test_a_long_list_comes_in_pages(tmp_path: Path) -> None:
     for number in range(201):
-        write_skill(tmp_path, f'skill-{number}')
+        write_skill(tmp_path / f'skill-{number}')
     server = serve_skills(SkillsToolset(tmp_path))
     assert len(ask(server, lambda client: client.list_skills())) == 201
     for cursor in ('x', '-1', '9' * 30):
@@ -141,10 +141,10 @@ def test_a_long_list_comes_in_pages(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_offered_is_left_out_and_told_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    write_skill(folder, 'many', files={f'{number}.md': 'x' for number in range(513)})
-    write_skill(folder, 'large', files={f'{number}.md': 'x' * 1_000_000 for number in range(20)})
-    write_skill(folder, 'Odd_Name')
-    (write_skill(folder, 'person') / 'SKILL.md').write_text(
+    write_skill(folder / 'many', files={f'{number}.md': 'x' for number in range(513)})
+    write_skill(folder / 'large', files={f'{number}.md': 'x' * 1_000_000 for number in range(20)})
+    write_skill(folder / 'Odd_Name')
+    (write_skill(folder / 'person') / 'SKILL.md').write_text(
         '---\nname: person\ndescription: Does it.\ndisable-model-invocation: true\n---\nx'
     )
     in_python = Skill('mine', 'Does it. Use it.', 'Do it.')
@@ -164,7 +164,7 @@ def test_changes_are_served_at_once_and_a_round_trip_keeps_the_hash(folder: Path
     assert skill.content == 'Do it.'
     assert skill.source is not None
     assert 'ran' in str(anyio.run(skill.scripts[0].run, None))
-    write_skill(folder, 'new')
+    write_skill(folder / 'new')
     assert [each.name for each in registry.refresh().skills] == ['new', 'pdf']
     registry.close()
     registry.close()

@@ -22,7 +22,8 @@ from pydantic_ai_skills import (
 from pydantic_ai_skills.execution.process import mask
 from pydantic_ai_skills.execution.streaming import OutputStream, StreamName
 from pydantic_ai_skills.toolset.events import MAX_STREAMED_CHARS
-from tests.conversations import Call, ScriptedModel, converse, write_skill
+from tests.conversations import Call, ScriptedModel, converse
+from tests.folders import write_skill
 
 WAITS = """
 import pathlib, sys, time
@@ -37,7 +38,7 @@ RUN: Call = ('run_skill_script', {'skill_name': 'slow', 'script_name': 'waits'})
 
 @pytest.fixture
 def skills(tmp_path: Path) -> Path:
-    write_skill(tmp_path / 'skills', 'slow', files={'scripts/waits.py': WAITS, 'scripts/flood.sh': 'seq 1000000'})
+    write_skill(tmp_path / 'skills/slow', files={'scripts/waits.py': WAITS, 'scripts/flood.sh': 'seq 1000000'})
     return tmp_path / 'skills'
 
 

@@ -10,8 +10,8 @@ import pytest
 from pydantic_ai import Agent
 
 from pydantic_ai_skills import SkillsCapability, SkillsDirectory
-from tests.conversations import Call, write_skill
-from tests.folders import write
+from tests.conversations import Call
+from tests.folders import write, write_skill
 from tests.providers import PROVIDERS, recording
 from tests.toolset.test_approvals import Remote
 from tests.toolset.typed_tools.test_typed_tools import KINDS, Kind, adder
@@ -61,7 +61,7 @@ async def test_requests_only_grow_at_the_end_and_by_what_a_load_reveals(
     tmp_path: Path, kind: Kind, disclosure: Literal['tools', 'on-demand'], provider: str
 ):
     skills, directories = adder(tmp_path, kind)
-    write_skill(tmp_path, 'other')
+    write_skill(tmp_path / 'other')
     capability = SkillsCapability(skills=skills, directories=directories or [tmp_path], disclosure=disclosure)
     bodies = await bodies_of(provider, capability, load(disclosure, 'adder'), *USE, load(disclosure, 'other'))
     first, *later = bodies
@@ -83,7 +83,7 @@ async def test_what_a_stranger_says_of_tools_is_in_no_words_of_the_system(tmp_pa
     tools = f'tools:\n  go: {{script: go.py, description: STRANGE, {args}}}\n'
     head = f'---\nname: strange\ndescription: Described.\n{tools}---\nSTRANGE'
     write(tmp_path / 'theirs' / 'strange', {'SKILL.md': head, 'STRANGE.md': 'x', 'go.py': '"""STRANGE"""'})
-    write_skill(tmp_path / 'own', 'own')
+    write_skill(tmp_path / 'own/own')
     capability = SkillsCapability(
         directories=[tmp_path / 'own'],
         registries=[Remote(SkillsDirectory(tmp_path / 'theirs'), trusted=False)],

@@ -11,7 +11,8 @@ from pydantic_ai import Agent, RunContext
 
 from pydantic_ai_skills import Skill, SkillsCapability, SkillsToolset
 from pydantic_ai_skills.toolset.prompt import MAX_NARROWED_VIEWS
-from tests.conversations import Call, ScriptedModel, converse, write_skill
+from tests.conversations import Call, ScriptedModel, converse
+from tests.folders import write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +37,7 @@ CALLS: list[Call] = [
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
     for name in ('blue-secret', 'red-secret', 'common-sense'):
-        write_skill(tmp_path, name, f'About {name}.', files={'notes.md': f'Notes of {name}.', 'go.py': 'print("ran")'})
+        write_skill(tmp_path / name, f'About {name}.', files={'notes.md': f'Notes of {name}.', 'go.py': 'print("ran")'})
     return tmp_path
 
 
@@ -81,7 +82,7 @@ async def test_what_a_run_sees_follows_a_reload(library: Path):
     script = ScriptedModel(calls=[])
     agent = Agent(script.model, deps_type=Tenant, toolsets=[toolset])
     await agent.run('Go.', deps=Tenant('red'))
-    write_skill(library, 'red-alert')
+    write_skill(library / 'red-alert')
     await to_thread.run_sync(toolset.reload)
     await agent.run('Go.', deps=Tenant('red'))
     assert ['red-alert' in str(text) for text in script.instructions] == [False, True]

@@ -25,7 +25,8 @@ from pydantic_ai_skills import (
     SkillsDirectory,
     SkillsToolset,
 )
-from tests.conversations import Call, ScriptedModel, converse, write_skill
+from tests.conversations import Call, ScriptedModel, converse
+from tests.folders import write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -42,8 +43,7 @@ SECRETS = 'instructions-4711', 'notes-4711', 'stdout-4711', 'stderr-4711', 'sesa
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
     write_skill(
-        tmp_path / 'skills',
-        'alpha',
+        tmp_path / 'skills/alpha',
         'Does description-4711.',
         body='instructions-4711',
         files={
@@ -54,7 +54,7 @@ def library(tmp_path: Path) -> Path:
         },
     )
     skill_md = tmp_path / 'skills/alpha/SKILL.md'
-    skill_md.write_text(skill_md.read_text().replace('---\n\n', 'version: 1.10\n---\n\n'))
+    skill_md.write_text(skill_md.read_text().replace('\n---\n', '\nversion: 1.10\n---\n'))
     return tmp_path / 'skills'
 
 

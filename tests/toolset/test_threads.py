@@ -16,7 +16,7 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai.toolsets import FunctionToolset
 
 from pydantic_ai_skills import Skill, SkillLoaded, SkillsCapability, SkillsToolset
-from tests.conversations import write_skill
+from tests.folders import write_skill
 from tests.toolset.test_copies import TOOLS
 
 THREADS = 8
@@ -62,7 +62,7 @@ def greeter() -> Skill[str]:
 def test_threads_share_an_agent_and_never_what_belongs_to_a_run(
     kind: Literal['toolset', 'capability', 'on-demand'], tmp_path: Path
 ):
-    write_skill(tmp_path, 'adder', 'Adds.', 'Call `add`.', {'tools.py': TOOLS})
+    write_skill(tmp_path / 'adder', 'Adds.', 'Call `add`.', {'tools.py': TOOLS})
     options: Any = {'directories': [tmp_path], 'skills': [greeter()], 'auto_reload': True}
     capability = SkillsCapability[str](**options, disclosure='on-demand' if kind == 'on-demand' else 'tools')
     toolset = SkillsToolset[str](**options) if kind == 'toolset' else capability.toolset
@@ -80,7 +80,7 @@ def test_threads_share_an_agent_and_never_what_belongs_to_a_run(
             outputs: list[str] = []
             for run in range(RUNS):
                 # A change for the others to pick up while they run.
-                write_skill(tmp_path, f'new-{number}-{run}')
+                write_skill(tmp_path / f'new-{number}-{run}')
                 outputs.append(agent.run_sync('Go.', deps=f'tenant-{number}').output)
             return outputs
         finally:

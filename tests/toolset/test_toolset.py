@@ -21,7 +21,8 @@ from pydantic_ai_skills import (
     SkillsToolset,
 )
 from pydantic_ai_skills.catalog.merge import MAX_SKILLS_LISTED
-from tests.conversations import ScriptedModel, write_skill
+from tests.conversations import ScriptedModel
+from tests.folders import write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +40,7 @@ class TestConstructor:
     def test_it_reads_nothing(self, tmp_path: Path):
         registry = Counting()
         toolset = SkillsToolset(directories=[tmp_path], registries=[registry])
-        write_skill(tmp_path, 'later')
+        write_skill(tmp_path / 'later')
         assert registry.asked == 0
         assert list(toolset.skills) == ['later', 'remote-1']
 
@@ -54,7 +55,7 @@ class TestConstructor:
 
     @pytest.mark.parametrize('as_given', [str, Path, SkillsDirectory, lambda path: [path]])  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
     def test_a_single_directory_may_stand_alone(self, tmp_path: Path, as_given: Any):
-        write_skill(tmp_path, 'alpha')
+        write_skill(tmp_path / 'alpha')
         assert list(SkillsToolset(directories=as_given(tmp_path)).skills) == ['alpha']
 
     def test_a_template_without_a_place_for_the_list_is_refused(self):
@@ -79,7 +80,7 @@ class TestConstructor:
         assert toolset.get_skill('alpha').description == 'Second.'
 
     def test_validate_and_max_depth_reach_the_directories(self, tmp_path: Path):
-        write_skill(tmp_path / 'a' / 'b', 'deep')
+        write_skill(tmp_path / 'a' / 'b/deep')
         (tmp_path / 'a' / 'b' / 'deep').rename(tmp_path / 'a' / 'b' / 'other-name')
         assert SkillsToolset(directories=[tmp_path], max_depth=1).skills == {}
         assert [problem.code for problem in SkillsToolset(directories=[tmp_path]).problems] == ['name-mismatch']
@@ -105,14 +106,14 @@ class TestReload:
             """Mine."""
             return ''
 
-        write_skill(tmp_path, 'alpha')
+        write_skill(tmp_path / 'alpha')
         toolset.reload()
         assert list(toolset.skills) == ['alpha', 'mine']
 
     def test_a_skill_decorated_after_loading_is_there_at_once_and_reads_nothing(self, tmp_path: Path):
         toolset = SkillsToolset(directories=[tmp_path])
         assert toolset.skills == {}
-        write_skill(tmp_path, 'unseen')
+        write_skill(tmp_path / 'unseen')
 
         @toolset.skill
         def mine() -> str:
@@ -122,7 +123,7 @@ class TestReload:
         assert list(toolset.skills) == ['mine']
 
     async def test_runs_at_the_same_time_share_a_look_but_none_misses_an_earlier_change(self, tmp_path: Path):
-        write_skill(tmp_path, 'alpha')
+        write_skill(tmp_path / 'alpha')
         toolset = SkillsToolset(directories=[tmp_path], auto_reload=True)
         script = ScriptedModel(calls=[])
         agent = Agent(script.model, toolsets=[toolset])
@@ -133,7 +134,7 @@ class TestReload:
         async with create_task_group() as group:
             for _ in range(20):
                 group.start_soon(run)
-        write_skill(tmp_path, 'beta')
+        write_skill(tmp_path / 'beta')
         await run()
         assert 'beta' in str(script.instructions[-1])
 
@@ -142,11 +143,11 @@ class TestProblems:
     async def test_they_are_told_once_in_the_log(self, tmp_path: Path, caplog: pytest.LogCaptureFixture):
         (tmp_path / 'broken').mkdir()
         (tmp_path / 'broken' / 'SKILL.md').write_text('no frontmatter')
-        write_skill(tmp_path, 'fine')
+        write_skill(tmp_path / 'fine')
         toolset = SkillsToolset(directories=[tmp_path])
         with caplog.at_level(logging.WARNING, 'pydantic_ai_skills'):
             await toolset.load()
-            write_skill(tmp_path, 'more')
+            write_skill(tmp_path / 'more')
             await to_thread.run_sync(toolset.reload)
         assert list(toolset.skills) == ['fine', 'more']
         assert [record.getMessage() for record in caplog.records] == [str(toolset.problems[0])]
@@ -167,7 +168,7 @@ class TestProblems:
         assert [p.code for p in SkillsToolset(skills=[], pinned=['alpha']).problems] == ['pinned-unknown']
 
     def test_those_of_files_come_with_the_list_of_files(self, tmp_path: Path):
-        folder = write_skill(tmp_path, 'alpha')
+        folder = write_skill(tmp_path / 'alpha')
         (folder / 'link.md').symlink_to('/etc/hostname')
         toolset = SkillsToolset(directories=[tmp_path])
         assert toolset.get_skill('alpha').resources == []
@@ -225,13 +226,13 @@ class TestPydanticAI:
         self, tmp_path: Path, ctx: RunContext[None]
     ):
         for number in range(MAX_SKILLS_LISTED + 1):
-            write_skill(tmp_path, f'skill-{number}')
+            write_skill(tmp_path / f'skill-{number}')
         toolset = SkillsToolset(directories=[tmp_path])
         assert {'read_skill_resource', 'run_skill_script'} <= (await toolset.get_tools(ctx)).keys()
         assert not any(skill.is_listed for skill in toolset.skills.values())
 
     async def test_after_load_nothing_is_read(self, tmp_path: Path, ctx: RunContext[None]):
-        write_skill(tmp_path, 'alpha')
+        write_skill(tmp_path / 'alpha')
         toolset = SkillsToolset(directories=[tmp_path])
         await toolset.load()
         (tmp_path / 'alpha' / 'SKILL.md').unlink()
@@ -241,7 +242,7 @@ class TestPydanticAI:
             toolset.get_skill('beta')
 
     def test_the_capability_has_the_toolset(self, tmp_path: Path):
-        write_skill(tmp_path, 'alpha')
+        write_skill(tmp_path / 'alpha')
         capability = SkillsCapability(directories=[tmp_path], id='mine')
         assert capability.get_toolset() is capability.toolset
         assert (capability.id, capability.toolset.id) == ('mine', 'mine')

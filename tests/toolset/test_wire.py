@@ -26,8 +26,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import Tool, ToolDefinition
 
 from pydantic_ai_skills import Skill, SkillsCapability, SkillsToolset
-from tests.conversations import Call, write_skill
-from tests.folders import write
+from tests.conversations import Call
+from tests.folders import write, write_skill
 from tests.providers import PROVIDERS, recording
 from tests.toolset.test_request_bodies import declared, load, names_of, prefix_of, said
 
@@ -145,7 +145,7 @@ async def test_who_goes_on_from_an_earlier_point_of_the_conversation_is_told_not
 @pytest.mark.parametrize('provider', PROVIDERS)
 @pytest.mark.parametrize('disclosure', ['tools', 'on-demand'])
 async def test_a_reload_that_changes_a_loaded_skill_is_told(tmp_path: Path, provider: str, disclosure: Disclosure):
-    folder = write_skill(tmp_path, 'alpha', body='Do it the old way.')
+    folder = write_skill(tmp_path / 'alpha', body='Do it the old way.')
     capability = SkillsCapability(directories=[tmp_path], disclosure=disclosure)
     with recording(provider, [load(disclosure, 'alpha')]) as (model, _):
         messages = (await Agent(model, capabilities=[capability]).run('Go.')).all_messages()
@@ -164,7 +164,7 @@ async def test_a_reload_that_changes_a_loaded_skill_is_told(tmp_path: Path, prov
 
 
 async def test_a_toolset_tells_of_a_changed_skill_too(tmp_path: Path):
-    folder = write_skill(tmp_path, 'alpha', body='Do it the old way.')
+    folder = write_skill(tmp_path / 'alpha', body='Do it the old way.')
     toolset = SkillsToolset(directories=[tmp_path])
     with recording('openai-chat', [LOAD]) as (model, _):
         messages = (await Agent(model, toolsets=[toolset]).run('Go.')).all_messages()

@@ -29,9 +29,9 @@ from pydantic_ai_skills import (
     SkillsToolset,
 )
 from pydantic_ai_skills.execution.work_dir import remove_kept_folders
-from tests.conversations import Call, ScriptedModel, converse, write_skill
+from tests.conversations import Call, ScriptedModel, converse
 from tests.execution.test_workspace import RecordingBackend
-from tests.folders import CONTEXT, call_tool
+from tests.folders import CONTEXT, call_tool, write_skill
 
 WRITE = """
 import pathlib, sys
@@ -60,7 +60,7 @@ def closing(toolset: SkillsToolset[Any]) -> SkillsToolset[Any]:
 @pytest.fixture
 def skills(tmp_path: Path) -> Path:
     scripts: dict[str, str | bytes] = {'write.py': WRITE, 'show.sh': 'cat "$1"', 'rm.sh': 'rm -r "$@"', 'pwd.sh': 'pwd'}
-    write_skill(tmp_path / 'skills', 'writer', files={**scripts, 'guide.md': 'The guide.'})
+    write_skill(tmp_path / 'skills/writer', files={**scripts, 'guide.md': 'The guide.'})
     return tmp_path / 'skills'
 
 
@@ -140,7 +140,7 @@ class TestTheModel:
         assert "'data.bin' is binary" in again.results[-1][-1]
 
     async def test_is_told_of_files_of_a_script_that_failed(self, skills: Path):
-        write_skill(skills, 'failing', files={'fail.sh': 'echo half > half.txt; exit 3'})
+        write_skill(skills / 'failing', files={'fail.sh': 'echo half > half.txt; exit 3'})
         toolset = closing(SkillsToolset(directories=[skills]))
         script = await converse(toolset, ('run_skill_script', {'skill_name': 'failing', 'script_name': 'fail.sh'}))
         assert "'half.txt'" in script.results[0][-1]
@@ -179,7 +179,7 @@ class TestAConversation:
 
     async def test_does_not_lose_its_folder_while_a_script_runs_in_it(self, skills: Path):
         waits = 'echo started > started; while [ ! -e go ]; do sleep 0.01; done; echo done'
-        write_skill(skills, 'waiting', files={'wait.sh': waits})
+        write_skill(skills / 'waiting', files={'wait.sh': waits})
         toolset = SkillsToolset(directories=[skills], max_work_dirs=1)
         agent = Agent(toolsets=[toolset])
         folder = await to_thread.run_sync(toolset.work_dir_of, 'slow')
@@ -208,7 +208,8 @@ class TestAConversation:
         elsewhere.mkdir()
         (elsewhere / 'mine').write_text('mine')
         write_skill(
-            skills, 'swapping', files={'swap.sh': f'cd /; rmdir "$SKILL_WORK_DIR"; ln -s {elsewhere} "$SKILL_WORK_DIR"'}
+            skills / 'swapping',
+            files={'swap.sh': f'cd /; rmdir "$SKILL_WORK_DIR"; ln -s {elsewhere} "$SKILL_WORK_DIR"'},
         )
         toolset = closing(SkillsToolset(directories=[skills]))
         swap: Call = ('run_skill_script', {'skill_name': 'swapping', 'script_name': 'swap.sh'})
@@ -344,8 +345,7 @@ class TestAFolderOfTheDeveloper:
 
     async def test_lists_only_what_a_script_added_or_changed(self, skills: Path, tmp_path: Path):
         write_skill(
-            skills,
-            'changing',
+            skills / 'changing',
             files={'change.sh': 'echo more >> edited; echo new > new; rm removed; mv old renamed; touch kept.d/x'},
         )
         work = tmp_path / 'work'
@@ -410,18 +410,13 @@ class TestTheApplication:
 
 
 class TestAWorkspace:
-    async def converse(self, toolset: SkillsToolset[Any], workspace: Any, *calls: Call) -> ScriptedModel:
-        model = ScriptedModel(calls=calls)
-        await Agent(model.model, toolsets=[toolset]).run('Go.', workspace=workspace)
-        return model
-
     async def test_on_this_machine_is_the_work_folder(self, skills: Path, tmp_path: Path):
         (tmp_path / 'project').mkdir()
         seen: list[Path | None] = []
         toolset = SkillsToolset(directories=[skills], work_dir=tmp_path / 'not this one')
         toolset.on(ScriptFinished)(lambda ctx, event: seen.append(toolset.work_dir_of(ctx)))
         workspace = LocalWorkspaceBackend(tmp_path / 'project')
-        script = await self.converse(toolset, workspace, run('write', 'a.txt', 'x'), read('a.txt'))
+        script = await converse(toolset, run('write', 'a.txt', 'x'), read('a.txt'), workspace=workspace)
         assert script.results[-1][-1] == 'x'
         assert [path.name for path in (tmp_path / 'project').iterdir()] == ['a.txt']
         assert seen == [tmp_path / 'project']
@@ -429,7 +424,7 @@ class TestAWorkspace:
     async def test_that_is_read_only_runs_no_scripts(self, skills: Path, tmp_path: Path):
         (tmp_path / 'project').mkdir()
         workspace = ReadOnlyWorkspace(Workspace(LocalWorkspaceBackend(tmp_path / 'project')))
-        script = await self.converse(SkillsToolset(directories=[skills]), workspace, run('pwd'))
+        script = await converse(SkillsToolset(directories=[skills]), run('pwd'), workspace=workspace)
         assert script.results[-1][1:] == (
             'failed',
             'The workspace of this run is read-only, so scripts cannot be run in it.',
@@ -489,7 +484,7 @@ async def test_a_durable_unit_without_a_workspace_has_the_folder_of_its_conversa
     'quick', ['echo more >> old; head -c 3000000 /dev/zero > new', 'head -c 3000000 /dev/zero >> old']
 )
 async def test_what_makes_a_private_folder_too_full_is_removed(skills: Path, quick: str):
-    write_skill(skills, 'filling', files={'fill.sh': quick})
+    write_skill(skills / 'filling', files={'fill.sh': quick})
     executor = LocalSkillScriptExecutor(limits=ScriptLimits(work_folder=1 << 20))
     toolset = closing(SkillsToolset(directories=[skills], script_executor=executor))
     fill: Call = ('run_skill_script', {'skill_name': 'filling', 'script_name': 'fill.sh'})
@@ -508,7 +503,7 @@ async def test_a_private_folder_that_hides_what_is_in_it_is_removed(skills: Path
 
 
 async def test_capabilities_of_one_agent_share_the_folder(skills: Path, tmp_path: Path):
-    write_skill(tmp_path / 'more', 'reader', files={'show.sh': 'cat "$1"'})
+    write_skill(tmp_path / 'more/reader', files={'show.sh': 'cat "$1"'})
     first, second = SkillsCapability(directories=[skills]), SkillsCapability(directories=[tmp_path / 'more'])
     show: Call = ('run_skill_script', {'skill_name': 'reader', 'script_name': 'show.sh', 'args': ['a.txt']})
     model = ScriptedModel(calls=[run('write', 'a.txt', 'shared'), show])

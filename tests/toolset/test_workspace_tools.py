@@ -43,8 +43,8 @@ from pydantic_ai_skills.execution.background import MAX_AT_ONCE
 from pydantic_ai_skills.execution.watchdog import Watchdog
 from pydantic_ai_skills.toolset.results import PAGE_BYTES
 from pydantic_ai_skills.toolset.workspace_tools import MAX_LISTED
-from tests.conversations import Call, ScriptedModel, converse, write_skill
-from tests.folders import CONTEXT
+from tests.conversations import Call, ScriptedModel, converse
+from tests.folders import CONTEXT, write_skill
 
 LOAD: Call = ('load_skill', {'skill_name': 'pdf'})
 FILES: dict[str, str | bytes] = {
@@ -72,7 +72,7 @@ def sandbox() -> BubblewrapSkillScriptExecutor:
 
 @pytest.fixture
 def skills(tmp_path: Path) -> Path:
-    write_skill(tmp_path / 'skills', 'pdf', body='Run `python {baseDir}/scripts/fill.py out.txt`.', files=FILES)
+    write_skill(tmp_path / 'skills/pdf', body='Run `python {baseDir}/scripts/fill.py out.txt`.', files=FILES)
     return tmp_path / 'skills'
 
 

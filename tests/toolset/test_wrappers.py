@@ -14,7 +14,8 @@ from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset
 
 from pydantic_ai_skills import Skill, SkillsDirectory, SkillsToolset
-from tests.conversations import ScriptedModel, converse, write_skill
+from tests.conversations import ScriptedModel, converse
+from tests.folders import write_skill
 from tests.toolset.test_skill_toolsets import functions
 
 pytestmark = pytest.mark.anyio
@@ -109,7 +110,7 @@ def test_label_and_id_are_those_of_a_toolset():
 @pytest.mark.parametrize('per_run_step', [False, True])
 async def test_a_function_may_make_the_toolset_of_each_run(per_run_step: bool, tmp_path: Path):
     for tenant in ('ada', 'bob'):
-        write_skill(tmp_path / tenant, f'skill-of-{tenant}')
+        write_skill(tmp_path / tenant / f'skill-of-{tenant}')
     script = ScriptedModel(
         calls=[('load_skill', {'skill_name': 'skill-of-bob'}), ('load_skill', {'skill_name': 'ledger'})]
     )
@@ -132,7 +133,7 @@ async def test_a_function_may_make_the_toolset_of_each_run(per_run_step: bool, t
 async def test_sources_are_read_once_for_a_run_or_once_for_a_shared_directory(
     per_run_step: bool, shared: bool, scans: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    write_skill(tmp_path, 'alpha')
+    write_skill(tmp_path / 'alpha')
     looks: list[int] = []
     first_look = SkillsDirectory._first_look  # pyright: ignore[reportPrivateUsage] - counted  # noqa: SLF001
 

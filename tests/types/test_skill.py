@@ -1,17 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from dirty_equals import IsPartialDict
 from inline_snapshot import snapshot
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.messages import BinaryContent
-from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import RunContext
-from pydantic_ai.usage import RunUsage
 
 from pydantic_ai_skills import (
     ScriptResult,
@@ -32,8 +31,8 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def ctx() -> RunContext[str]:
-    return RunContext(deps='the deps', model=TestModel(), usage=RunUsage())
+def ctx(ctx: RunContext[None]) -> RunContext[Any]:
+    return replace(cast('RunContext[Any]', ctx), deps='the deps')
 
 
 class TestSkill:

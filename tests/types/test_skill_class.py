@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import pytest
 from inline_snapshot import snapshot
-from pydantic_ai import Agent, RunContext
+from pydantic_ai import RunContext
 
 from pydantic_ai_skills import SkillClass, SkillsToolset, SkillValidationError, resource, script, tool
 from pydantic_ai_skills.types import SkillOptions
-from tests.conversations import Call, ScriptedModel
+from tests.conversations import Call, ScriptedModel, converse
 
 pytestmark = pytest.mark.anyio
 
@@ -82,15 +82,12 @@ def call(tool: str, skill: str, **args: Any) -> Call:
     return tool, {'skill_name': skill, **args}
 
 
-async def converse(skill: SkillClass[Shop], *calls: Call) -> ScriptedModel:
-    model = ScriptedModel(calls=calls)
-    agent = Agent(model.model, deps_type=Shop, toolsets=[SkillsToolset[Shop](skills=[skill])])
-    await agent.run('Go.', deps=Shop({'lamp': 12, 'desk': 3}))
-    return model
+async def keep_shop(skill: SkillClass[Shop], *calls: Call) -> ScriptedModel:
+    return await converse(SkillsToolset[Shop](skills=[skill]), *calls, deps=Shop({'lamp': 12, 'desk': 3}))
 
 
 async def test_the_methods_of_a_class_are_what_the_skill_has():
-    model = await converse(
+    model = await keep_shop(
         StockKeeper('units'),
         call('load_skill', 'stock-keeper'),
         call('read_skill_resource', 'stock-keeper', resource_name='products'),
@@ -122,7 +119,7 @@ async def test_the_methods_of_a_class_are_what_the_skill_has():
 
 
 async def test_a_subclass_inherits_overrides_adds_and_takes_away():
-    model = await converse(
+    model = await keep_shop(
         Inventory('units'),
         call('load_skill', 'full-inventory'),
         ('full_inventory__count', {'product': 'lamp'}),

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from pydantic_ai_skills import ArchiveSkillsRegistry
+from tests.folders import skill_md
 from tests.registries.hostile_archives import FINE, LEFT_OUT, REFUSED, Hostile
-from tests.registries.web_server import make_tar, make_zip, skill_files, skill_md
+from tests.registries.web_server import make_tar, make_zip, skill_files
 
 
 def registry(tmp_path: Path, data: bytes, **options: object) -> ArchiveSkillsRegistry:

@@ -28,8 +28,8 @@ from pydantic_ai_skills.registries.git.process import Git
 from pydantic_ai_skills.registries.manifest import FileSink
 from pydantic_ai_skills.registries.upstream import Deadline
 from pydantic_ai_skills.types import SkillProvenance
-from tests.conversations import ScriptedModel, write_skill
-from tests.folders import write
+from tests.conversations import ScriptedModel
+from tests.folders import write, write_skill
 from tests.registries.repositories import GitServer, Registries, Repository
 
 
@@ -112,7 +112,7 @@ class TestFetching:
 
     def test_only_the_files_of_skills_are_fetched(self, registry: Registries, repository: Repository, cache: Path):
         repository.skill('deep/er/and/deeper')
-        write_skill(repository.path / 'node_modules', 'vendored')
+        write_skill(repository.path / 'node_modules/vendored')
         repository.commit()
         names(registry(max_depth=3))
         files = {path.name for path in cache.rglob('*') if path.is_file()}
@@ -133,15 +133,15 @@ class TestFetching:
             'packages/a/b/c/d/skills': 'deep',
         }
         for folder, name in layouts.items():
-            write_skill(repository.path / folder, name)
+            write_skill(repository.path / folder / name)
         for folder in ('.cache', '.venv/lib', 'node_modules/x', 'packages/.tox'):
-            write_skill(repository.path / folder, 'hidden')
+            write_skill(repository.path / folder / 'hidden')
         repository.commit()
         assert names(registry()) == sorted(('pdf', *layouts.values()))
         assert not list(cache.rglob('hidden'))
 
     def test_a_repository_may_be_a_skill(self, registry: Registries, repository: Repository):
-        write_skill(repository.path.parent, repository.path.name, files={'scripts/x.py': 'print(1)'})
+        write_skill(repository.path.parent / repository.path.name, files={'scripts/x.py': 'print(1)'})
         repository.commit()
         assert names(registry()) == [repository.path.name, 'pdf']
 
@@ -776,7 +776,7 @@ async def test_an_agent_with_all_three_kinds_of_source_follows_the_priority(
         repository.skill(name, 'From git.', body=f'{name} from git')
     repository.commit()
     for name in ('one', 'two'):
-        write_skill(tmp_path / 'local', name, 'From a directory.', body=f'{name} from a directory')
+        write_skill(tmp_path / 'local' / name, 'From a directory.', body=f'{name} from a directory')
     toolset = SkillsToolset(
         skills=[Skill('one', 'From Python.', 'one from Python')],
         directories=[tmp_path / 'local'],

@@ -15,8 +15,7 @@ from pydantic_ai_skills import (
     SkillsToolset,
     SkillValidationError,
 )
-from tests.conversations import write_skill
-from tests.folders import write
+from tests.folders import write, write_skill
 from tests.registries.marketplaces import CODEX, SCHEMA, Market, codes, folders, names, told
 from tests.registries.repositories import GitServer, Repository, basic
 
@@ -46,8 +45,8 @@ class TestSources:
     @pytest.mark.parametrize('kind', ['url', 'git-subdir'])
     def test_a_plugin_may_be_in_a_folder_of_another_repository(self, market: Market, kind: str):
         other = market.repository('monorepo')
-        write_skill(other.path / 'tools/office/skills', 'pdf')
-        write_skill(other.path / 'skills', 'not-of-the-plugin')
+        write_skill(other.path / 'tools/office/skills/pdf')
+        write_skill(other.path / 'skills/not-of-the-plugin')
         other.commit()
         market.publish(
             {'name': 'office', 'source': {'source': kind, 'url': market.url('monorepo'), 'path': 'tools/office'}}
@@ -89,7 +88,7 @@ class TestSources:
     def test_plugins_of_one_repository_and_commit_are_fetched_at_one_visit(self, market: Market):
         other = market.repository('monorepo')
         for name in ('a', 'b', 'c'):
-            write_skill(other.path / f'{name}/skills', f'skill-{name}')
+            write_skill(other.path / f'{name}/skills' / f'skill-{name}')
         sha = other.commit()
         source = {'source': 'git-subdir', 'url': market.url('monorepo'), 'sha': sha}
         market.publish(*({'name': name, 'source': {**source, 'path': name}} for name in ('a', 'b', 'c')))

@@ -32,7 +32,8 @@ from pydantic_ai_skills import (
     SkillValidationError,
 )
 from pydantic_ai_skills.registries.mcp.limits import AnswerRefused, checked_addresses
-from tests.conversations import Call, ScriptedModel, converse, write_skill
+from tests.conversations import Call, ScriptedModel, converse
+from tests.folders import write_skill
 
 from .conftest import Open
 from .servers import REFUNDS, SkillServer, Wrapped, never, refunds_server, serving, skill_md, status
@@ -186,8 +187,8 @@ def test_two_servers_with_a_skill_of_the_same_name_both_stay_reachable(open_serv
 
 
 def test_a_served_skill_never_takes_the_name_of_another(open_server: Open, tmp_path: Path) -> None:
-    other = write_skill(tmp_path / 'skills', 'refunds')
-    write_skill(tmp_path / 'skills', 'acme-refunds')
+    other = write_skill(tmp_path / 'skills/refunds')
+    write_skill(tmp_path / 'skills/acme-refunds')
     mine = Skill('billing', 'Bills. Use for bills.', 'Bill.')
     server = refunds_server()
     server.add('billing')
@@ -406,7 +407,7 @@ def test_a_command_that_cannot_be_started_is_a_problem(open_server: Open, tmp_pa
 
 
 def test_a_command_is_a_server(open_server: Open, tmp_path: Path) -> None:
-    write_skill(tmp_path / 'skills', 'pdf', body='Read it.')
+    write_skill(tmp_path / 'skills/pdf', body='Read it.')
     command = [sys.executable, '-m', 'pydantic_ai_skills', 'serve', '-d', str(tmp_path / 'skills')]
     registry = open_server(command, timeout=60, env={'PYDANTIC_AI_SKILLS_CACHE_DIR': str(tmp_path / 'own')})
     assert only_skill(registry).content == 'Read it.'

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pydantic_ai_skills import FetchProgress, SkillRegistryError, SkillValidationError, WellKnownSkillsRegistry
-from tests.registries.web_server import WebServer, make_tar, make_zip, raw, redirect, sha256, skill_md, stall
+from tests.folders import skill_md
+from tests.registries.web_server import WebServer, make_tar, make_zip, raw, redirect, sha256, stall
 
 INDEX = '/.well-known/agent-skills/index.json'
 OLD_INDEX = '/.well-known/skills/index.json'

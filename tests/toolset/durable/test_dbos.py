@@ -20,7 +20,8 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from pydantic_ai_skills import ScriptFinished, Skill, SkillEvent, SkillsCapability, SkillsToolset
-from tests.conversations import Call, ScriptedModel, write_skill
+from tests.conversations import Call, ScriptedModel
+from tests.folders import write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
         'scripts/second.py': count(tmp_path, 'second'),
         'scripts/bad.py': count(tmp_path, 'bad', 'import sys; sys.exit(3)'),
     }
-    write_skill(tmp_path / 'skills', 'alpha', files={**scripts, 'notes.md': 'Notes.'})
+    write_skill(tmp_path / 'skills/alpha', files={**scripts, 'notes.md': 'Notes.'})
     return tmp_path
 
 

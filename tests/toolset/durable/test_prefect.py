@@ -14,7 +14,8 @@ from pydantic_ai import Agent
 from pydantic_ai.durable_exec.prefect import PrefectDurability
 
 from pydantic_ai_skills import SkillEvent, SkillsCapability
-from tests.conversations import ScriptedModel, write_skill
+from tests.conversations import ScriptedModel
+from tests.folders import write_skill
 
 # The warnings of Prefect's server and of its clients are about themselves.
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings('ignore')]
@@ -38,7 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 async def test_a_flow_that_is_tried_again_runs_no_script_twice(tmp_path: Path):
     count = f'open({str(tmp_path / "ran")!r}, "a").write("go\\n"); print("went")'
-    write_skill(tmp_path / 'skills', 'alpha', files={'scripts/go.py': count, 'notes.md': 'Notes.'})
+    write_skill(tmp_path / 'skills/alpha', files={'scripts/go.py': count, 'notes.md': 'Notes.'})
     skills = SkillsCapability(directories=[tmp_path / 'skills'])
     heard: list[str] = []
     skills.toolset.on(SkillEvent)(lambda ctx, event: heard.append(type(event).__name__))

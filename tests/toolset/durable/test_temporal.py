@@ -23,7 +23,8 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Replayer, Worker
 
 from pydantic_ai_skills import SkillsToolset
-from tests.conversations import ScriptedModel, write_skill
+from tests.conversations import ScriptedModel
+from tests.folders import write_skill
 from tests.toolset.durable.temporal_agent import SKILLS, agent, heard, skills
 from tests.toolset.durable.temporal_workflow import Assist
 
@@ -94,7 +95,7 @@ async def test_a_recorded_run_replays_in_the_sandbox_without_doing_anything_agai
 
 @pytest.fixture
 def toolset(tmp_path: Path) -> SkillsToolset[Any]:
-    write_skill(tmp_path, 'alpha', files={'notes.md': 'Notes.', 'scripts/go.py': 'print("ran")'})
+    write_skill(tmp_path / 'alpha', files={'notes.md': 'Notes.', 'scripts/go.py': 'print("ran")'})
     return SkillsToolset(directories=[tmp_path])
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pydantic_ai_skills import SkillsToolset
-from tests.conversations import Call, converse, write_skill
+from tests.conversations import Call, converse
+from tests.folders import write_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +33,7 @@ def add(a: int, b: int) -> int:
 
 def write(folder: Path, tools: str = TOOLS) -> None:
     helpers = 'def total(a: int, b: int) -> int:\n    return a + b\n'
-    write_skill(folder, 'adder', files={'tools.py': tools, 'helpers.py': helpers})
+    write_skill(folder / 'adder', files={'tools.py': tools, 'helpers.py': helpers})
 
 
 def modules(folder: Path) -> list[str]:
