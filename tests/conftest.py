@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from blockbuster import BlockBusterFunction, blockbuster_ctx
+from coverage import Coverage
 from hypothesis import HealthCheck, settings
 from pydantic_ai import models
 from pydantic_ai.models.test import TestModel
@@ -43,6 +44,13 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     if report.skipped and os.environ.get('CI'):
         report.outcome, report.longrepr = 'failed', f'It was skipped in CI: {report.longrepr}'
     return report
+
+
+def pytest_sessionfinish() -> None:
+    """Save what was covered now: a worker that takes longer than ten seconds to end is killed by pytest-xdist."""
+    measuring = Coverage.current()
+    if measuring is not None:
+        measuring.save()
 
 
 @pytest.fixture(scope='session')
