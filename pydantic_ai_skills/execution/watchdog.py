@@ -192,7 +192,7 @@ class Watchdog:
         room: What the work folder may hold; by default the limit and 10,000 files.
         helpers: How many of the processes are not the script's.
         group: The control group of the run.
-        in_memory: Returns the folders whose files are in memory, as this process can reach them.
+        in_memory: Returns descriptors of the folders whose files are in memory.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class Watchdog:
         room: WorkRoom | None = None,
         helpers: int = 0,
         group: ControlGroup | None = None,
-        in_memory: Callable[[], Iterable[str]] = tuple,
+        in_memory: Callable[[], Iterable[int]] = tuple,
     ) -> None:
         self._limits = limits
         self._work_dir = work_dir
@@ -252,12 +252,11 @@ class Watchdog:
         return any(limit is not None and more > limit for more, limit in zip(growth, most, strict=True))
 
     def _has_many_files_in_memory(self) -> bool:
-        memory, files = self._limits.memory, 0
-        for folder in self._in_memory() if memory is not None else ():
-            with suppress(OSError):  # the sandbox has ended
-                status = os.statvfs(folder)
-                files += status.f_files - status.f_ffree
-        return memory is not None and files > memory // BYTES_PER_FILE
+        memory = self._limits.memory
+        if memory is None:
+            return False
+        there = map(os.statvfs, self._in_memory())
+        return sum(status.f_files - status.f_ffree for status in there) > memory // BYTES_PER_FILE
 
     def _look(self, pid: int) -> str | None:
         limits = self._limits

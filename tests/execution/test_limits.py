@@ -341,11 +341,13 @@ def test_a_look_follows_at_once_when_the_machine_uses_much_more(
 
 
 def test_files_in_memory_are_counted_by_their_number(tmp_path: Path) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
     for memory, reason in ((MIB, 'it used more than 1 MiB of memory'), (None, None)):
         limits = ScriptLimits(memory=memory, processes=None, work_folder=None)
-        dog = Watchdog(limits, work_dir=tmp_path, in_memory=lambda: [str(tmp_path), str(tmp_path / 'gone')])
+        dog = Watchdog(limits, work_dir=tmp_path, in_memory=lambda: [folder])
         time.sleep(watchdog_module.GLANCE_INTERVAL)
         assert dog(os.getpid()) == reason  # a whole disk has more than 128 files
+    os.close(folder)
 
 
 def test_a_process_that_forbids_to_look_into_it_counts_with_all_it_has(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,14 +65,17 @@ class Handshake:
         with suppress(BrokenPipeError):
             os.write(self._go, b'.')
 
-    def in_memory(self) -> Iterator[str]:
-        """The folders of the sandbox whose files are in memory, as this process can reach them."""
+    def in_memory(self) -> Iterator[int]:
+        """The folders of the sandbox whose files are in memory, each open until the next one is asked for."""
         for folder in ('/tmp', '/dev/shm') if self.sandbox is not None else ():  # noqa: S108
-            inside = f'/proc/{self.sandbox}/root{folder}'
             with suppress(OSError):  # not there yet, or not any more
-                # Until the sandbox is set up, this is the host's own folder.
-                if os.stat(inside).st_dev != os.stat(folder).st_dev:
-                    yield inside
+                # By descriptor: until the sandbox is set up, the path may lead to the host's own folder again.
+                inside = os.open(f'/proc/{self.sandbox}/root{folder}', os.O_PATH | os.O_DIRECTORY)
+                try:
+                    if os.fstat(inside).st_dev != os.stat(folder).st_dev:
+                        yield inside
+                finally:
+                    os.close(inside)
 
     def kill(self) -> None:
         """Kill everything in the sandbox, and wait until it has ended."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -576,3 +577,23 @@ def test_until_a_sandbox_is_set_up_its_folders_are_those_of_the_host_and_do_not_
     handshake.sandbox = os.getpid()
     assert list(handshake.in_memory()) == []
     handshake.close()
+
+
+def test_a_folder_of_a_sandbox_that_is_unmounted_meanwhile_is_not_taken_for_that_of_the_host():
+    mounts = 'mount -t tmpfs -o nr_inodes=7 none /tmp && echo && read line && umount --lazy /tmp && echo && read line'
+    with subprocess.Popen(
+        ['unshare', '--map-root-user', '--mount', 'sh', '-c', mounts], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
+        handshake = Handshake('a', ScriptLimits(), {}, setup_timeout=1)
+        handshake.sandbox = process.pid
+        found = handshake.in_memory()
+        folder = next(found)
+        process.stdin.write(b'\n')
+        process.stdin.flush()
+        process.stdout.readline()
+        assert os.statvfs(folder).f_files == 7
+        assert list(found) == []
+        handshake.close()
