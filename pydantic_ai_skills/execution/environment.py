@@ -40,8 +40,7 @@ _PYTHONS_OWN = sys.stdlib_module_names | {'sitecustomize', 'usercustomize'}
 _NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _SECRET_NAME = re.compile(
     r'KEY|TOKEN|SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|SESSION|DSN|DATABASE_URL|CONNECTION_STRING|WEBHOOK'
-    r'|(^|_)(PAT|PASS|SID)($|_)',
-    re.IGNORECASE,
+    r'|(^|_)(PAT|PASS|SID)($|_)'
 )
 
 
@@ -77,7 +76,7 @@ class ScriptEnvironment:
         for source in (self.pass_env, self.env, self.skill_env.get(skill_name or '')):
             for name, value in _values(source, ctx):
                 variables[name] = text = _check(name, value, SkillScriptExecutionError)
-                if isinstance(value, SecretStr) or _SECRET_NAME.search(name):
+                if isinstance(value, SecretStr) or _SECRET_NAME.search(name.upper()):
                     secrets.update(secret_forms(text))
         return variables, frozenset(secrets)
 

@@ -53,9 +53,9 @@ INTERPRETERS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 """The programs that can run each suffix, with their own arguments. The first one installed is used."""
 
-SCRIPT_NAME = re.compile(
-    rf'(?!.*\.d\.m?ts\Z).*[^/](?:{"|".join(map(re.escape, INTERPRETERS))})\Z', re.IGNORECASE | re.ASCII | re.DOTALL
-)
+# All of the name is passed over first, so that only its end is compared.
+_ENDS = '|'.join(rf'(?<=[^/]{re.escape(suffix)})' for suffix in INTERPRETERS)
+SCRIPT_NAME = re.compile(rf'.*+(?:{_ENDS})(?<!\.d\.ts)(?<!\.d\.mts)', re.IGNORECASE | re.ASCII | re.DOTALL)
 """Matches the names of files that can be started whatever is in them. A `.d.ts` only declares types."""
 
 MAX_HEAD_BYTES = 64 * 1024

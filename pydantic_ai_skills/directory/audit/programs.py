@@ -16,7 +16,7 @@ _COMMANDS = re.compile(
     r'|(?P<end>[\n;][\s;]*+)'
     r'|(?P<inserted>[$<]\(\s*+(?:curl|wget)\b)'
     r'|(?P<download>(?:curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod|downloadstring)\b)'
-    rf'|(?P<piped>\|\s*+{_SHELL}(?:(?:(?:ba|da|fi|k|z)?sh|iex|invoke-expression)(?![\w./-])'
+    rf'|(?P<piped>\|\s*+(?=[/a-z]){_SHELL}(?:(?:(?:ba|da|fi|k|z)?sh|iex|invoke-expression)(?![\w./-])'
     # With an argument, these read their input as data.
     r'|(?:python[\d.]*+|perl|ruby|node)(?=\s*+(?:-\s|-?\Z|[\n;|&)"\'`]))))'
     r'|(?P<runs>eval\s++(?=["\'$])|(?:bash|dash|ksh|zsh|sh)\s++(?:-c\b|(?=<\())|source\s++(?=<\())'
