@@ -19,6 +19,7 @@ from pydantic_ai import Agent
 from pydantic_ai.models.function import FunctionModel
 
 from pydantic_ai_skills import SkillsDirectory, SkillsToolset
+from pydantic_ai_skills.toolset.options import DEFAULTS
 
 from .core import answer
 from .figure import ROUNDS, Figure, best_of, longest_stall
@@ -181,7 +182,7 @@ def prompt(root: Path, count: int) -> Iterator[Figure]:
         unit='chars',
         baseline=whole,
         baseline_is='all names and descriptions',
-        limit=limit(count, 8_000),
+        limit=limit(count, DEFAULTS.get('catalog_budget') or 0),
     )
 
 
