@@ -171,18 +171,15 @@ def test_54_a_long_description_is_shortened_in_linear_time(scoreboard: Scoreboar
 
 
 def test_55_every_regular_expression_is_linear(scoreboard: Scoreboard) -> None:
-    """A new expression that takes time in the square of its input fails here, with its place and the worst input.
-
-    On a slow machine, it may take six times as long as removing one character after another.
-    """
+    """A new expression that takes time in the square of its input fails here, with its place and the worst input."""
     command = [sys.executable, '-m', 'tests.hostile.expressions', '0.2']
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, cwd=Path(__file__).parents[2])
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(rows) > 70
-    where, _, slowest, _ = max(rows, key=lambda row: row[2])
+    where, _, slowest = max(rows, key=lambda row: row[2])
     scoreboard.record(55, f'{len(rows)} expressions on 1 MB; slowest {where}', f'{slowest * 1000:.0f} ms', '200 ms')
-    assert [row for row in rows if row[2] > row[3]] == []
+    assert [row for row in rows if row[2] > 0.2] == []
 
 
 SLOW: dict[str, tuple[str, bytes]] = {
