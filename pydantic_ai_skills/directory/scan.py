@@ -17,6 +17,7 @@ from typing import Any
 from pydantic_ai_skills.filesystem.safe_open import (
     LOOK_AGAIN_S,
     QUIET_NS,
+    SKIPPED_FOLDERS,
     FileStamp,
     Glance,
     OpenFolder,
@@ -29,7 +30,7 @@ from pydantic_ai_skills.problems import SkillProblem, problem
 from pydantic_ai_skills.types.found_skills import FoundSkills, first_of_each_name
 from pydantic_ai_skills.types.skill import Skill
 
-from .folder_skill import NEVER, FolderSkill, ScannedFolder, SkillReader, is_skipped_folder, settled
+from .folder_skill import NEVER, FolderSkill, ScannedFolder, SkillReader, settled
 from .settings import MAX_SKILL_BYTES, SKILL_FILE, ScanSettings
 from .standard import DOT_FOLDERS
 
@@ -49,6 +50,8 @@ TOOL_FOLDERS = frozenset(
     }
 )
 """Hidden folders in which tools keep what is theirs; skills are never looked for in them."""
+
+_HOLD_NO_SKILLS = SKIPPED_FOLDERS | {'skill.md'}
 
 HALF_WRITTEN = frozenset({'empty-file', 'not-utf8', 'unclosed-frontmatter'})
 """Problems of a file that is only partly written, or a mix of two versions."""
@@ -361,7 +364,7 @@ def may_hold_skills(name: str, *, hidden: bool) -> bool:
     """Whether skills are looked for in folders of this name; `hidden` is whether in hidden ones too."""
     if name.startswith('.'):
         return name in DOT_FOLDERS or (hidden and name.lower() not in TOOL_FOLDERS)
-    return not is_skipped_folder(name) and name.lower() != 'skill.md'
+    return name.lower() not in _HOLD_NO_SKILLS
 
 
 def _has_fresh_parent(path: str) -> bool:

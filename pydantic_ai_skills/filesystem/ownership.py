@@ -32,10 +32,10 @@ def strangers_in(path: Path, *, above: bool = True) -> str | None:
         except OSError:
             continue  # missing, or it will be an error where it is opened
         if status.st_uid not in (os.geteuid(), ROOT):
-            return f'{str(step)!r} belongs to another user'
+            return f'{step!r} belongs to another user'
         is_sticky = bool(status.st_mode & stat.S_ISVTX) and stat.S_ISDIR(status.st_mode)
-        if not (is_sticky and step != path) and _others_may_write(status):
-            return f'{str(step)!r} can be written by other users'
+        if not (is_sticky and step != str(path)) and _others_may_write(status):
+            return f'{step!r} can be written by other users'
     return None
 
 
@@ -55,11 +55,17 @@ def make_folder(path: Path, mode: int = 0o700) -> None:
         path.mkdir(mode & ~0o022, exist_ok=True)
 
 
-def _steps(path: Path, *, above: bool) -> Iterator[Path]:
-    """The path and the folders above it, as written and with links resolved."""
-    for each in dict.fromkeys((Path(os.path.abspath(path)), Path(os.path.realpath(path)))):
+def _steps(path: Path, *, above: bool) -> Iterator[str]:
+    """The path and the folders above it, or only the one it is in, as written and with links resolved."""
+    for each in dict.fromkeys((os.path.abspath(path), os.path.realpath(path))):
         yield each
-        yield from each.parents if above else each.parents[:1]
+        yield from _folders_above(each) if above else [os.path.dirname(each)]
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    while (parent := os.path.dirname(path)) != path:
+        yield parent
+        path = parent
 
 
 def _others_may_write(status: os.stat_result) -> bool:

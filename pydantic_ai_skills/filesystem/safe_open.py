@@ -178,8 +178,7 @@ class OpenFolder:
             file = os.open(file_name, _FILE_FLAGS, dir_fd=inside)
             status = os.fstat(file)
             head = os.read(file, count) if stat.S_ISREG(status.st_mode) else b''
-            has_inner = OpenFolder('', inside).status_of(inner_name) is not None
-            return Glance(os.fstat(inside), status, head, has_inner)
+            return Glance(os.fstat(inside), status, head, _status(inner_name, inside) is not None)
         except OSError:
             return None
         finally:
@@ -240,12 +239,7 @@ class OpenFolder:
 
     def status_of(self, name: str) -> os.stat_result | None:
         """The status of the entry with this name, if there is one; of a link its own."""
-        try:
-            if self.descriptor is None:
-                return os.lstat(f'{self.path}{os.sep}{name}')
-            return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
-        except OSError:
-            return None
+        return _status(f'{self.path}{os.sep}{name}' if self.descriptor is None else name, self.descriptor)
 
     def has_folder(self, name: str) -> bool:
         """Whether the entry with this name is a folder, not a link to one."""
@@ -358,6 +352,13 @@ def reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno == errno.ELOOP:
         return 'it is a link'
     return (error.strerror or type(error).__name__).lower() if isinstance(error, OSError) else str(error)
+
+
+def _status(path: str, folder: int | None) -> os.stat_result | None:
+    try:
+        return os.stat(path, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return None
 
 
 def _head(descriptor: int, count: int) -> tuple[os.stat_result, bytes]:

@@ -50,8 +50,9 @@ def _header(fields: dict[str, Value], folder_name: str | None) -> SkillHeader | 
     """What `read_header` gives for fields that break no rule; `fields` is used up."""
     name = fields.pop('name', None)
     description = fields.pop('description', None)
-    if name != folder_name or type(name) is not str or type(description) is not str or not match_simple_name(name):
+    if folder_name is None or name != folder_name or type(description) is not str or not match_simple_name(folder_name):
         return None
+    name = folder_name  # which is kept anyway, so that there is one text and not two
     description = description.strip()
     if find_reserved_word(name) or not 0 < len(description) <= MAX_DESCRIPTION_LENGTH:
         return None

@@ -59,8 +59,8 @@ class CheckoutSkills:
 
     checkout: Checkout
     directory: FoundDirectory
-    about: SkillProvenance
-    """The provenance that all of them share."""
+    make_provenance: Callable[..., SkillProvenance]
+    """Makes the provenance of one skill. It knows what they all share."""
 
     label: str
     lock: LockedSource | None
@@ -173,12 +173,13 @@ class CheckoutSkills:
         return FoundSkills(skills, tuple(each for each in seen.problems if f'{each.path}{os.sep}'.startswith(homes)))
 
     def _provenance(self, folder: str, name: str, offered_name: str) -> SkillProvenance:
-        inside = f'{folder}/' if folder else ''
-        is_edited = any(path.startswith(inside) for path in self.checkout.edited)
-        content_hash = None if is_edited else self.checkout.entry.manifest.skills.get(folder)
-        original_name = None if name == offered_name else name
-        return replace(
-            self.about, commit=self.commit, path=folder, content_hash=content_hash, original_name=original_name
+        manifest, edited = self.checkout.entry.manifest, self.checkout.edited
+        is_edited = bool(edited) and any(path.startswith(f'{folder}/' if folder else '') for path in edited)
+        return self.make_provenance(
+            commit=manifest.commit,
+            path=folder,
+            content_hash=None if is_edited else manifest.skills.get(folder),
+            original_name=None if name == offered_name else name,
         )
 
     def _pinned(self, folder: str) -> PinnedFolder:
@@ -208,7 +209,7 @@ class CheckoutSkills:
 
     @property
     def _place(self) -> str:
-        return f'{self.about.url}@{self.commit[:12]}'
+        return f'{self.checkout.entry.manifest.url}@{self.commit[:12]}'
 
     def _problems(self) -> Iterator[SkillProblem]:
         manifest = self.checkout.entry.manifest

@@ -156,11 +156,12 @@ class FetchedRegistry(SourceRegistry):
         current = self._current.updated(checkout, lock) if self._current else None
         if current is None:
             directory = self._open(checkout.root / self.path)
-            about = SkillProvenance(kind=self.kind, url=self.url, ref=self.ref, trusted=self.trusted)
             current = CheckoutSkills(
                 checkout,
                 directory,
-                about=about,
+                make_provenance=partial(
+                    SkillProvenance, kind=self.kind, url=self.url, ref=self.ref, trusted=self.trusted
+                ),
                 label=repr(self),
                 lock=lock,
                 requirements=self.requirements(),
