@@ -20,6 +20,7 @@ import pytest
 
 from pydantic_ai_skills import SkillError, SkillRegistryError, SkillsDirectory, SkillsToolset
 from pydantic_ai_skills.registries import GitCloneOptions, GitSkillsRegistry
+from tests.registries.asked import given
 from tests.registries.repositories import GitServer, Registries, Repository, basic
 
 from .conftest import Scoreboard, Stopwatch
@@ -35,10 +36,6 @@ def repository(tmp_path: Path) -> Repository:
         repository.skill(f'skill-{number}', files={'notes.md': f'{number}' * 2_000, 'scripts/run.py': 'print(1)\n'})
     repository.commit()
     return repository
-
-
-def names(registry: GitSkillsRegistry) -> list[str]:
-    return sorted(skill.name for skill in registry.get_skills())
 
 
 ALL = [f'skill-{number}' for number in range(5)]
@@ -261,7 +258,7 @@ def test_a_poisoned_environment_changes_nothing(
     }
     for name, value in poison.items():
         monkeypatch.setenv(name, value)
-    assert names(registry()) == ALL
+    assert given(registry()) == ALL
     assert not marker.exists()
     assert all('Authorization' not in request.headers for request in server.requests)
     scoreboard.record(29, f'{len(poison)} poisoned variables', 'right repository', 'right repository')
@@ -490,7 +487,7 @@ def test_a_bad_server_gives_a_clear_error_or_the_last_good_copy_in_time(
         server.stop()
         yield 20, 'Failed to connect'
 
-    names(registry())
+    given(registry())
     repository.skill('new')
     repository.commit()
     for number, (timeout, message) in enumerate(states()):
@@ -498,7 +495,7 @@ def test_a_bad_server_gives_a_clear_error_or_the_last_good_copy_in_time(
         with pytest.raises(SkillRegistryError, match=message):
             nothing.get_skills()
         last_good = timed(timeout=timeout)
-        assert names(last_good) == ALL
+        assert given(last_good) == ALL
         (problem,) = last_good.problems
         assert (problem.code, message in problem.message) == ('source-failed', True)
         assert problem.message.endswith('are kept.')

@@ -20,10 +20,10 @@ import pytest
 from pydantic_ai import Agent
 
 from pydantic_ai_skills import SkillsDirectory, SkillsToolset
-from pydantic_ai_skills.registries import GitSkillsRegistry
 from pydantic_ai_skills.registries.manifest import WRITTEN_AT
 from tests.conversations import ScriptedModel
 from tests.folders import write_skill
+from tests.registries.asked import names
 from tests.registries.repositories import GitServer, Registries, Repository
 
 from .conftest import CPU_TIME, Scoreboard
@@ -160,10 +160,6 @@ def repository(tmp_path: Path) -> Repository:
     repository.skill('pdf', files={'references/forms.md': '# Forms\n', 'scripts/fill.py': 'print("filled")\n'})
     repository.commit('first')
     return repository
-
-
-def names(registry: GitSkillsRegistry) -> list[str]:
-    return sorted(skill.name for skill in registry.find().skills)
 
 
 USES = [

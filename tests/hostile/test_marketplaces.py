@@ -12,7 +12,8 @@ import pytest
 
 from pydantic_ai_skills import SkillRegistryError
 from tests.folders import write
-from tests.registries.marketplaces import GOOD, SCHEMA, Market, bad, codes, names
+from tests.registries.asked import codes, given
+from tests.registries.marketplaces import GOOD, SCHEMA, Market, bad
 from tests.registries.repositories import GitServer
 
 from .conftest import Scoreboard
@@ -82,7 +83,7 @@ def test_a_hostile_entry_is_refused_without_a_request_and_costs_its_plugin_only(
 ):
     market.publish(entry, GOOD)
     registry = market(allowed_protocols=('http', 'https', 'local'))
-    assert names(registry) == ['pdf']
+    assert given(registry) == ['pdf']
     assert codes(registry) == ['plugin-invalid']
     shown = str(registry.problems[0])
     assert 's3cret' not in shown
@@ -102,7 +103,7 @@ def test_deep_nesting_is_refused(market: Market):
 def test_deep_nesting_in_the_manifest_of_a_plugin_costs_that_plugin(market: Market):
     write(market.main.path, {'bad/.claude-plugin/plugin.json': '[' * 500_000, 'bad/skills/x/SKILL.md': 'x'})
     market.publish({'name': 'bad', 'source': './bad'}, GOOD)
-    assert (names(market()), codes(market())) == (['pdf'], ['plugin-invalid'])
+    assert (given(market()), codes(market())) == (['pdf'], ['plugin-invalid'])
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def test_links_in_plugins_are_not_followed(market: Market):
     market.skill('m/skills', 'docx')
     market.publish(GOOD, {'name': 'm', 'source': './m'})
     registry = market()
-    assert (names(registry), codes(registry)) == (['docx', 'pdf'], ['file-link'])
+    assert (sorted(given(registry)), codes(registry)) == (['docx', 'pdf'], ['file-link'])
 
 
 def test_a_catalogue_that_is_a_link_is_none(market: Market):
@@ -136,12 +137,12 @@ def test_the_manifest_of_a_plugin_cannot_reach_other_folders(market: Market):
     manifest = {'name': 'bad', 'skills': ['../good/skills']}
     write(market.main.path, {'bad/.claude-plugin/plugin.json': json.dumps(manifest)})
     market.publish({'name': 'bad', 'source': './bad'}, GOOD)
-    assert (names(market()), codes(market())) == (['pdf'], ['plugin-invalid'])
+    assert (given(market()), codes(market())) == (['pdf'], ['plugin-invalid'])
 
 
 def test_text_in_manifests_is_shown_without_control_characters(market: Market):
     write(market.main.path, {'bad/plugin.json': json.dumps({'$schema': SCHEMA, 'name': 'bad', '\x1b[31m' * 500: 1})})
     market.publish({'name': 'bad', 'source': './bad'}, GOOD)
     registry = market()
-    assert names(registry) == ['pdf']
+    assert given(registry) == ['pdf']
     assert all(str(problem).isprintable() and len(str(problem)) < 2_000 for problem in registry.problems)

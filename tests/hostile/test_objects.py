@@ -12,8 +12,9 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
-from pydantic_ai_skills import FolderSkillsRegistry, SkillRegistry
+from pydantic_ai_skills import FolderSkillsRegistry
 from tests.folders import skill_md, write_skill
+from tests.registries.asked import messages, names
 from tests.registries.buckets import SECRET, Buckets, BucketServer, answering
 
 from .conftest import Scoreboard
@@ -33,14 +34,6 @@ def server() -> Iterator[BucketServer]:
 @pytest.fixture
 def registry(server: BucketServer, tmp_path: Path) -> Buckets:
     return Buckets(server, tmp_path / 'cache')
-
-
-def names(registry: SkillRegistry) -> list[str]:
-    return sorted(skill.name for skill in registry.find().skills)
-
-
-def messages(registry: SkillRegistry) -> str:
-    return ' '.join(problem.message for problem in registry.find().problems)
 
 
 def test_28_a_redirect_to_another_host_takes_no_credentials_along(registry: Buckets, server: BucketServer):

@@ -69,10 +69,6 @@ class Market:
         return MarketplaceSkillsRegistry(self.url('market'), **given)
 
 
-def names(registry: MarketplaceSkillsRegistry) -> list[str]:
-    return sorted(skill.name for skill in registry.get_skills())
-
-
 def folders(registry: MarketplaceSkillsRegistry) -> list[str]:
     return sorted(skill.source.path for skill in registry.get_skills() if skill.source)
 

@@ -15,6 +15,7 @@ from pydantic_ai_skills import Skill, SkillRegistry, SkillRegistryError, SkillRe
 from pydantic_ai_skills.problems import SkillProblem
 from pydantic_ai_skills.registries import CombinedRegistry
 from pydantic_ai_skills.types import FoundSkills
+from tests.registries.asked import codes, given
 
 
 class Shelf(SkillRegistry):
@@ -53,14 +54,6 @@ class Broken(SkillRegistry):
 
     def refresh(self) -> FoundSkills:
         return self.find()
-
-
-def names(registry: SkillRegistry) -> list[str]:
-    return [skill.name for skill in registry.get_skills()]
-
-
-def codes(registry: SkillRegistry) -> list[str]:
-    return [problem.code for problem in registry.find().problems]
 
 
 class TestSkillRegistry:
@@ -143,8 +136,8 @@ class TestWrappers:
     def test_filtered_leaves_out_the_others(self):
         shelf = Shelf('a', 'b')
         filtered = shelf.filtered(lambda skill: skill.name == 'b')
-        assert names(filtered) == ['b']
-        assert names(shelf) == ['a', 'b']
+        assert given(filtered) == ['b']
+        assert given(shelf) == ['a', 'b']
         assert repr(filtered) == 'Shelf().filtered(<lambda>)'
 
     @pytest.mark.parametrize('called_from', ['sync code', 'a worker thread', 'load'])
@@ -168,7 +161,7 @@ class TestWrappers:
                     await filtered.refresh_async()
                 case _:
                     await toolset.load()
-            assert (names(filtered), list(toolset.skills), codes(filtered)) == (expected, expected, [])
+            assert (given(filtered), list(toolset.skills), codes(filtered)) == (expected, expected, [])
 
     def test_a_predicate_may_be_async_for_some_skills_and_may_fail(self):
         async def yes() -> bool:
@@ -176,7 +169,7 @@ class TestWrappers:
 
         shelf = Shelf('a', 'b', 'c', 'd')
         mixed = shelf.filtered(lambda skill: skill.name == 'a' if skill.name in 'ac' else yes())
-        assert names(mixed) == ['a', 'b', 'd']
+        assert given(mixed) == ['a', 'b', 'd']
 
         async def fail(skill: Skill[Any]) -> bool:
             raise LookupError('no such team')
@@ -207,8 +200,8 @@ class TestWrappers:
         assert repr(shelf.prefixed('acme-')) == "Shelf().prefixed('acme-')"
 
     def test_renamed_takes_new_names_with_the_old_ones_and_understands_the_other_way_round(self):
-        assert names(Shelf('a', 'b').renamed({'x': 'a'})) == ['x', 'b']
-        assert names(Shelf('a', 'b').renamed({'a': 'x'})) == ['x', 'b']
+        assert given(Shelf('a', 'b').renamed({'x': 'a'})) == ['x', 'b']
+        assert given(Shelf('a', 'b').renamed({'a': 'x'})) == ['x', 'b']
         assert repr(Shelf().renamed({'x': 'a'})) == "Shelf().renamed({'x': 'a'})"
 
     def test_two_skills_can_swap_names(self):
@@ -220,7 +213,7 @@ class TestWrappers:
 
     def test_a_name_that_no_skill_has_is_a_problem(self):
         renamed = Shelf('a').renamed({'x': 'gone'})
-        assert names(renamed) == ['a']
+        assert given(renamed) == ['a']
         (problem,) = renamed.problems
         assert (problem.code, problem.message) == ('rename-unknown', "There is no skill 'gone' to rename to 'x'.")
 
@@ -236,7 +229,7 @@ class TestWrappers:
     def test_a_new_name_that_cannot_be_costs_the_skill_not_the_others(
         self, wrapped: SkillRegistry, code: str, left: list[str]
     ):
-        assert names(wrapped) == left
+        assert given(wrapped) == left
         assert set(codes(wrapped)) == {code}
 
     def test_wrappers_compose_and_give_the_same_object_while_nothing_changes(self):
@@ -244,7 +237,7 @@ class TestWrappers:
         composed = shelf.filtered(lambda skill: skill.name != 'b').prefixed('x-').renamed({'y': 'x-a'})
         assert composed.latest is None
         found = composed.find()
-        assert names(composed) == ['y']
+        assert given(composed) == ['y']
         assert composed.find() is found is composed.latest
         shelf.skills = []
         assert composed.refresh().skills == ()
@@ -295,7 +288,7 @@ class TestCombined:
     def test_one_that_fails_hides_no_other(self):
         shaky = Shelf('a')
         combined = CombinedRegistry([shaky, Broken(), Shelf('b')])
-        assert names(combined) == ['a', 'b']
+        assert given(combined) == ['a', 'b']
         shaky.error = OSError('gone')
         found = combined.refresh()
         assert [skill.name for skill in found.skills] == ['a', 'b']

@@ -8,7 +8,6 @@ import pytest
 from pydantic_ai_skills import (
     FetchSession,
     FolderSkillsRegistry,
-    SkillRegistry,
     SkillRegistryError,
     SkillValidationError,
 )
@@ -18,6 +17,7 @@ from pydantic_ai_skills.registries.manifest import FileSink
 from pydantic_ai_skills.registries.store import SourceStore
 from pydantic_ai_skills.registries.upstream import Deadline
 from tests.folders import write_skill
+from tests.registries.asked import messages, names
 
 
 @pytest.fixture
@@ -35,17 +35,9 @@ def options(tmp_path: Path) -> dict[str, Any]:
     return {'cache_dir': tmp_path / 'cache'}
 
 
-def names(registry: SkillRegistry) -> list[str]:
-    return sorted(skill.name for skill in registry.find().skills)
-
-
-def messages(registry: SkillRegistry) -> str:
-    return ' '.join(problem.message for problem in registry.find().problems)
-
-
 def test_the_files_of_skills_are_copied_with_their_modes(folder: Path, options: dict[str, Any], tmp_path: Path):
     registry = FolderSkillsRegistry(folder, **options)
-    assert (names(registry), registry.find().problems) == (['pdf', 'xlsx'], ())
+    assert (sorted(names(registry)), registry.find().problems) == (['pdf', 'xlsx'], ())
     copies = {path.name for path in (tmp_path / 'cache').rglob('*.*') if path.is_file()}
     assert {'SKILL.md', 'fill.py'} <= copies
     assert not {'README.md', 'vendored'} & copies
@@ -55,11 +47,11 @@ def test_the_files_of_skills_are_copied_with_their_modes(folder: Path, options: 
 
 def test_the_copy_stays_as_it_is_until_the_folder_is_asked_again(folder: Path, options: dict[str, Any]):
     registry = FolderSkillsRegistry(folder, **options)
-    assert names(registry) == ['pdf', 'xlsx']
+    assert sorted(names(registry)) == ['pdf', 'xlsx']
     write_skill(folder / 'docx')
-    assert names(registry) == ['pdf', 'xlsx']
+    assert sorted(names(registry)) == ['pdf', 'xlsx']
     registry.refresh()
-    assert names(registry) == ['docx', 'pdf', 'xlsx']
+    assert sorted(names(registry)) == ['docx', 'pdf', 'xlsx']
 
 
 def test_the_revision_is_that_of_the_content_wherever_the_folder_is(
@@ -81,7 +73,7 @@ def test_the_revision_is_that_of_the_content_wherever_the_folder_is(
 )
 def test_a_path_is_a_folder_in_it(folder: Path, options: dict[str, Any], path: str, found: list[str]):
     registry = FolderSkillsRegistry(folder, path=path, **options)
-    assert names(registry) == found
+    assert sorted(names(registry)) == found
     assert registry.url == (folder / path).as_uri()
 
 
@@ -99,7 +91,7 @@ def test_a_string_needs_the_protocol(folder: Path, options: dict[str, Any]):
         FolderSkillsRegistry(str(folder), **options)
     for address in (str(folder), folder.as_uri()):
         registry = FolderSkillsRegistry(address, allowed_protocols=('file',), **options)
-        assert (registry.url, names(registry)) == (folder.as_uri(), ['pdf', 'xlsx'])
+        assert (registry.url, sorted(names(registry))) == (folder.as_uri(), ['pdf', 'xlsx'])
 
 
 def test_a_folder_without_skills_has_none(tmp_path: Path, options: dict[str, Any]):

@@ -12,11 +12,8 @@ from pydantic_ai_skills.registries.lockfile import read_lock, write_lock
 from pydantic_ai_skills.registries.manifest import WRITTEN_AT
 from pydantic_ai_skills.toolset.typed_tools.module import import_tools
 from pydantic_ai_skills.types import SkillProvenance
+from tests.registries.asked import names
 from tests.registries.repositories import GitServer, Registries, Repository
-
-
-def names(registry: GitSkillsRegistry) -> list[str]:
-    return sorted(skill.name for skill in registry.find().skills)
 
 
 def changes(registry: GitSkillsRegistry) -> list[str]:

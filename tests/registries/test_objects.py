@@ -20,7 +20,6 @@ from pydantic_ai_skills import (
     FetchProgress,
     FetchSession,
     ObjectStoreSkillsRegistry,
-    SkillRegistry,
     SkillRegistryError,
     SkillsToolset,
     SkillValidationError,
@@ -31,6 +30,7 @@ from pydantic_ai_skills.registries.store import SourceStore
 from pydantic_ai_skills.registries.upstream import Deadline
 from tests.conversations import converse
 from tests.folders import skill_md, write_skill
+from tests.registries.asked import messages, names
 from tests.registries.buckets import SECRET, Buckets, BucketServer, Fault, answering
 
 PDF = {
@@ -53,14 +53,6 @@ def server() -> Iterator[BucketServer]:
 @pytest.fixture
 def registry(server: BucketServer, tmp_path: Path) -> Buckets:
     return Buckets(server, tmp_path / 'cache')
-
-
-def names(registry: SkillRegistry) -> list[str]:
-    return sorted(skill.name for skill in registry.find().skills)
-
-
-def messages(registry: SkillRegistry) -> str:
-    return ' '.join(problem.message for problem in registry.find().problems)
 
 
 class TestWhatIsFetched:
@@ -98,7 +90,7 @@ class TestWhatIsFetched:
         ],
     )
     def test_a_prefix_and_a_path_are_folders(self, registry: Buckets, prefix: str, path: str, found: list[str]):
-        assert names(registry(prefix, path=path)) == found
+        assert sorted(names(registry(prefix, path=path))) == found
 
     def test_two_paths_of_a_store_are_two_sources_of_a_lock_file(self, registry: Buckets, tmp_path: Path):
         lock = tmp_path / 'skills.lock'
@@ -129,7 +121,7 @@ class TestWhatIsFetched:
 
     def test_max_depth_says_how_deep_skills_are_looked_for(self, registry: Buckets):
         assert names(registry('', max_depth=1)) == []
-        assert names(registry('', max_depth=2)) == ['pdf', 'xlsx']
+        assert sorted(names(registry('', max_depth=2))) == ['pdf', 'xlsx']
 
     def test_progress_is_told_until_the_callback_fails(
         self, registry: Buckets, server: BucketServer, caplog: pytest.LogCaptureFixture

@@ -20,6 +20,7 @@ from pydantic_ai_skills import (
     record_score,
 )
 from tests.folders import settle, write_skill
+from tests.registries.asked import names
 from tests.registries.mcp.conftest import open_server as open_server
 from tests.registries.mcp.servers import refunds_server
 from tests.registries.repositories import Registries
@@ -72,10 +73,6 @@ COMMANDS = {
 @pytest.fixture
 def source(tmp_path: Path) -> Source:
     return Source(tmp_path)
-
-
-def names(registry: SkillRegistry) -> list[str]:
-    return [skill.name for skill in registry.find().skills]
 
 
 def unmet(registry: SkillRegistry) -> list[str]:

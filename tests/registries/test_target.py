@@ -8,16 +8,13 @@ import pytest
 from pydantic_ai_skills import SkillRegistryError
 from pydantic_ai_skills.registries import GitSkillsRegistry
 from tests.folders import write_skill
+from tests.registries.asked import given
 from tests.registries.repositories import GitServer, Registries, Repository
 
 
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
     return tmp_path / 'checkout'
-
-
-def names(registry: GitSkillsRegistry) -> list[str]:
-    return sorted(skill.name for skill in registry.get_skills())
 
 
 def files(folder: Path) -> set[str]:
@@ -42,7 +39,7 @@ def test_a_refresh_brings_changes_and_removes_only_what_it_put_there(
     write_skill(repository.path / 'solo')
     repository.commit()
     fetched = registry(target_dir=target)
-    assert names(fetched) == ['old', 'pdf', 'solo']
+    assert given(fetched) == ['old', 'pdf', 'solo']
     (target / 'mine.txt').write_text('mine')
     (target / 'skills/old/mine.txt').write_text('mine')
     (target / 'skills/old/c.md').write_text('edited')
@@ -62,9 +59,9 @@ def test_other_files_of_the_same_commit_take_the_place_of_those_that_were_asked_
 ):
     repository.skill('xlsx')
     repository.commit()
-    assert names(registry(target_dir=target, path='skills/pdf')) == ['pdf']
-    assert names(registry(target_dir=target, path='skills')) == ['pdf', 'xlsx']
-    assert names(registry(target_dir=target, path='skills/xlsx')) == ['xlsx']
+    assert given(registry(target_dir=target, path='skills/pdf')) == ['pdf']
+    assert given(registry(target_dir=target, path='skills')) == ['pdf', 'xlsx']
+    assert given(registry(target_dir=target, path='skills/xlsx')) == ['xlsx']
     assert files(target) == {'skills/xlsx/SKILL.md'}
 
 
@@ -108,7 +105,7 @@ def test_a_folder_of_somebody_else_is_never_touched(registry: Registries, target
 def test_a_checkout_of_another_repository_is_not_overwritten(
     registry: Registries, repository: Repository, target: Path, cache: Path
 ):
-    names(registry(target_dir=target))
+    given(registry(target_dir=target))
     other = GitSkillsRegistry(repository.path, target_dir=target, allowed_protocols=('file',), cache_dir=cache)
     with pytest.raises(SkillRegistryError, match='is a checkout of http'):
         other.get_skills()
@@ -117,15 +114,15 @@ def test_a_checkout_of_another_repository_is_not_overwritten(
 def test_with_a_checkout_neither_cache_nor_server_is_needed(
     registry: Registries, repository: Repository, server: GitServer, target: Path, cache: Path
 ):
-    names(registry(target_dir=target))
+    given(registry(target_dir=target))
     shutil.rmtree(cache)
     server.stop()
     pinned = registry(target_dir=target, ref=repository.head)
-    assert names(pinned) == ['pdf']
+    assert given(pinned) == ['pdf']
     assert pinned.problems == []
-    assert names(registry(target_dir=target, offline=True)) == ['pdf']
+    assert given(registry(target_dir=target, offline=True)) == ['pdf']
     branch = registry(target_dir=target)
-    assert names(branch) == ['pdf']
+    assert given(branch) == ['pdf']
     assert [problem.code for problem in branch.problems] == ['source-failed']
 
 
@@ -133,7 +130,7 @@ def test_a_failed_write_leaves_no_half_file(
     registry: Registries, repository: Repository, target: Path, monkeypatch: pytest.MonkeyPatch
 ):
     fetched = registry(target_dir=target)
-    names(fetched)
+    given(fetched)
     repository.skill('pdf', body='New.')
     repository.commit()
 

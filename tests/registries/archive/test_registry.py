@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pydantic_ai_skills import ArchiveSkillsRegistry, FetchProgress, SkillRegistryError, SkillValidationError
+from tests.registries.asked import codes, names
 from tests.registries.web_server import (
     Handler,
     WebServer,
@@ -45,14 +46,6 @@ def make(web: WebServer, tmp_path: Path) -> Make:
         return ArchiveSkillsRegistry(address, **given)
 
     return registry
-
-
-def names(registry: ArchiveSkillsRegistry) -> list[str]:
-    return [skill.name for skill in registry.find().skills]
-
-
-def codes(registry: ArchiveSkillsRegistry) -> list[str]:
-    return [problem.code for problem in registry.find().problems]
 
 
 def test_nothing_is_asked_before_the_skills_are_needed(make: Make, web: WebServer):

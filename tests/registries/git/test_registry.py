@@ -30,11 +30,8 @@ from pydantic_ai_skills.registries.upstream import Deadline
 from pydantic_ai_skills.types import SkillProvenance
 from tests.conversations import ScriptedModel
 from tests.folders import write, write_skill
+from tests.registries.asked import given
 from tests.registries.repositories import GitServer, Registries, Repository
-
-
-def names(registry: GitSkillsRegistry) -> list[str]:
-    return sorted(skill.name for skill in registry.get_skills())
 
 
 def messages(registry: GitSkillsRegistry) -> list[str]:
@@ -101,20 +98,20 @@ class TestFetching:
         (repository.path / 'SKILL.md').write_text('---\nname: pdf-tools\ndescription: Does PDFs.\n---\nHi.\n')
         repository.commit()
         registry = GitSkillsRegistry(repository.path, allowed_protocols=('file',), cache_dir=cache)
-        assert names(registry) == ['pdf-tools']
+        assert given(registry) == ['pdf-tools']
         assert registry.problems == []
         (skill,) = registry.get_skills()
         assert skill.source is not None
         assert skill.source.path == ''
 
     def test_a_path_can_be_one_skill(self, registry: Registries):
-        assert names(registry(path='skills/pdf')) == ['pdf']
+        assert given(registry(path='skills/pdf')) == ['pdf']
 
     def test_only_the_files_of_skills_are_fetched(self, registry: Registries, repository: Repository, cache: Path):
         repository.skill('deep/er/and/deeper')
         write_skill(repository.path / 'node_modules/vendored')
         repository.commit()
-        names(registry(max_depth=3))
+        given(registry(max_depth=3))
         files = {path.name for path in cache.rglob('*') if path.is_file()}
         assert {'SKILL.md', 'forms.md', 'fill.py'} <= files
         assert 'README.md' not in files
@@ -137,13 +134,13 @@ class TestFetching:
         for folder in ('.cache', '.venv/lib', 'node_modules/x', 'packages/.tox'):
             write_skill(repository.path / folder / 'hidden')
         repository.commit()
-        assert names(registry()) == sorted(('pdf', *layouts.values()))
+        assert sorted(given(registry())) == sorted(('pdf', *layouts.values()))
         assert not list(cache.rglob('hidden'))
 
     def test_a_repository_may_be_a_skill(self, registry: Registries, repository: Repository):
         write_skill(repository.path.parent / repository.path.name, files={'scripts/x.py': 'print(1)'})
         repository.commit()
-        assert names(registry()) == [repository.path.name, 'pdf']
+        assert given(registry()) == [repository.path.name, 'pdf']
 
     def test_only_the_chosen_skills_are_offered_and_locked(
         self, registry: Registries, repository: Repository, tmp_path: Path
@@ -154,18 +151,18 @@ class TestFetching:
         write(repository.path, {'skills/broken/SKILL.md': 'Nothing.'})
         repository.commit()
         chosen = registry(only=['xlsx', 'pdf', 'pdf'])
-        assert (names(chosen), chosen.problems) == (['pdf', 'xlsx'], [])
+        assert (given(chosen), chosen.problems) == (['pdf', 'xlsx'], [])
         chosen.lock(tmp_path / 'skills.lock')
         assert '"skills/docx"' not in (tmp_path / 'skills.lock').read_text()
         locked = registry(only=['xlsx', 'pdf'], locked=True, lock_file=tmp_path / 'skills.lock')
-        assert (names(locked), locked.problems) == (['pdf', 'xlsx'], [])
-        assert names(registry(only='pdf', locked=True, lock_file=tmp_path / 'skills.lock')) == ['pdf']
+        assert (given(locked), locked.problems) == (['pdf', 'xlsx'], [])
+        assert given(registry(only='pdf', locked=True, lock_file=tmp_path / 'skills.lock')) == ['pdf']
 
     def test_a_chosen_skill_that_is_not_there_is_a_problem(self, registry: Registries, repository: Repository):
         write(repository.path, {'skills/broken/SKILL.md': 'Nothing.'})
         repository.commit()
         chosen = registry(only=['pdf', 'broken'])
-        assert names(chosen) == ['pdf']
+        assert given(chosen) == ['pdf']
         missing, broken = sorted(chosen.problems, key=lambda problem: problem.code, reverse=True)
         assert (missing.code, broken.code) == ('skill-missing', 'no-frontmatter')
         assert missing.message.startswith("No skill 'broken' in ")
@@ -176,7 +173,7 @@ class TestFetching:
         (repository.path / 'shared/notes.txt').write_text('x')
         repository.commit()
         options = GitCloneOptions(sparse_paths=['skills', 'shared/'])
-        assert names(registry(clone_options=options)) == ['pdf']
+        assert given(registry(clone_options=options)) == ['pdf']
         assert len(list(cache.rglob('notes.txt'))) == 1
 
     def test_a_folder_that_is_not_there_is_a_failure(self, registry: Registries):
@@ -214,7 +211,7 @@ class TestFetching:
         repository.git('update-index', '--add', '--cacheinfo', f'100644,{blob},skills/odd/{"n" * 300}')
         repository.git('commit', '--quiet', '--message', 'odd')
         fetched = registry()
-        assert names(fetched) == ['odd', 'pdf']
+        assert given(fetched) == ['odd', 'pdf']
         problems = [problem for problem in fetched.problems if problem.code == 'file-link']
         assert len(problems) == 21
         assert problems[-1].message == '7 more files were not fetched for this reason.'
@@ -227,13 +224,13 @@ class TestFetching:
         (folder.with_name(os.fsdecode(b'z\xff')) / 'SKILL.md').write_text((folder / 'SKILL.md').read_text())
         repository.commit()
         fetched = registry()
-        assert names(fetched) == ['odd', 'pdf']
+        assert given(fetched) == ['odd', 'pdf']
         assert [problem.path.rpartition(':')[2] for problem in fetched.problems] == [
             'skills/odd/a\udcff.md',
             'skills/z\udcff/SKILL.md',
         ]
         fetched.lock(tmp_path / 'skills.lock')
-        assert names(registry(locked=True, lock_file=tmp_path / 'skills.lock')) == ['odd', 'pdf']
+        assert given(registry(locked=True, lock_file=tmp_path / 'skills.lock')) == ['odd', 'pdf']
 
     def test_too_much_is_refused(self, registry: Registries, repository: Repository, tmp_path: Path):
         repository.skill('big', files={'data.md': 'x' * 300_000})
@@ -275,7 +272,7 @@ class TestFetching:
     def test_a_file_that_was_changed_in_the_cache_is_not_used_again(
         self, registry: Registries, repository: Repository, cache: Path
     ):
-        names(registry())
+        given(registry())
         (manifest,) = cache.rglob('manifest.json')
         (script,) = cache.rglob('fill.py')
         old, evil = script.read_bytes(), b'print("evil!!")\n'
@@ -287,7 +284,7 @@ class TestFetching:
         repository.skill('new')
         repository.commit()
         again = registry()
-        assert names(again) == ['new', 'pdf']
+        assert given(again) == ['new', 'pdf']
         (pdf,) = (skill for skill in again.get_skills() if skill.name == 'pdf')
         assert Path(pdf.path or '', 'scripts/fill.py').read_bytes() == old
 
@@ -317,13 +314,13 @@ class TestFetching:
     ):
         monkeypatch.delattr(os, 'killpg')
         monkeypatch.delattr(os, 'waitid')
-        assert names(registry()) == ['pdf']
+        assert given(registry()) == ['pdf']
         server.stalls = True
         with pytest.raises(SkillRegistryError, match='took longer than 0.5 s'):
             registry(timeout=0.5, path='skills').get_skills()
 
     def test_a_filter_of_ones_own_will_do(self, registry: Registries):
-        assert names(registry(clone_options=GitCloneOptions(multi_options=['--filter=blob:limit=1k']))) == ['pdf']
+        assert given(registry(clone_options=GitCloneOptions(multi_options=['--filter=blob:limit=1k']))) == ['pdf']
 
     def test_threads_that_ask_at_once_fetch_once(self, registry: Registries, server: GitServer):
         fetched = registry()
@@ -332,7 +329,7 @@ class TestFetching:
             thread.start()
         for thread in threads:
             thread.join()
-        assert names(fetched) == ['pdf']
+        assert given(fetched) == ['pdf']
         assert len(server.requests) == 6
 
     def test_many_bytes_are_read_in_batches(self, repository: Repository, tmp_path: Path):
@@ -344,7 +341,7 @@ class TestFetching:
     def test_a_server_without_partial_clones_will_do(self, registry: Registries, repository: Repository):
         for setting in ('allowFilter', 'allowAnySHA1InWant'):
             repository.git('config', f'uploadpack.{setting}', 'false')
-        assert names(registry()) == ['pdf']
+        assert given(registry()) == ['pdf']
 
     def test_progress_is_reported(self, registry: Registries):
         seen: list[GitProgress] = []
@@ -357,7 +354,7 @@ class TestFetching:
             raise RuntimeError('no terminal')
 
         with caplog.at_level(logging.ERROR, 'pydantic_ai_skills'):
-            assert names(registry(progress=fail)) == ['pdf']
+            assert given(registry(progress=fail)) == ['pdf']
         assert 'The progress callback failed' in caplog.text
 
 
@@ -383,7 +380,7 @@ class TestRefs:
             fetched = registry(ref=ref)
             assert len(fetched.get_skills()) == 1 + (commit == second)
             assert fetched.commit == commit
-        assert names(registry(clone_options=GitCloneOptions(branch='dev'))) == ['dev-only', 'pdf']
+        assert given(registry(clone_options=GitCloneOptions(branch='dev'))) == ['dev-only', 'pdf']
 
     def test_a_ref_that_is_not_there_is_a_failure(self, registry: Registries):
         with pytest.raises(SkillRegistryError, match="no branch or tag 'nope'; a commit has to be written in full"):
@@ -452,19 +449,19 @@ class TestRefresh:
         repository.skill('big', files={'data.md': os.urandom(100_000).hex()})
         repository.commit()
         fetched = registry()
-        assert names(fetched) == ['big', 'pdf']
+        assert given(fetched) == ['big', 'pdf']
         sent = server.sent
         assert sent > 100_000
         repository.skill('new')
         repository.commit()
         fetched.refresh()
-        assert names(fetched) == ['big', 'new', 'pdf']
+        assert given(fetched) == ['big', 'new', 'pdf']
         assert server.sent - sent < 5_000
         repository.git('rm', '--quiet', '-r', 'skills/new', 'skills/big')
         repository.commit()
         sent = server.sent
         fetched.refresh()
-        assert names(fetched) == ['pdf']
+        assert given(fetched) == ['pdf']
         assert server.sent - sent < 5_000
 
     def test_on_failure_the_last_skills_stay_and_say_so(
@@ -479,22 +476,22 @@ class TestRefresh:
         assert message.endswith(f"Couldn't connect to server. Its skills of commit {repository.head[:12]} are kept.")
         assert fetched.refresh() == second
         offline = registry()
-        assert names(offline) == ['pdf']
+        assert given(offline) == ['pdf']
         assert messages(offline) == [message]
 
     def test_a_fetch_that_fails_after_the_ref_moved_keeps_the_last_commit(
         self, registry: Registries, repository: Repository, server: GitServer
     ):
-        names(registry())
+        given(registry())
         repository.skill('new')
         repository.commit()
         server.dies_after = 30
         late = registry()
-        assert names(late) == ['pdf']
+        assert given(late) == ['pdf']
         assert 'git fetch failed' in messages(late)[0]
         server.dies_after = None
         late.refresh()
-        assert names(late) == ['new', 'pdf']
+        assert given(late) == ['new', 'pdf']
         assert late.problems == []
 
     def test_a_first_failure_is_told_and_a_later_refresh_mends_it(self, registry: Registries, server: GitServer):
@@ -509,7 +506,7 @@ class TestRefresh:
         assert len(server.requests) == asked
         server.password = None
         fetched.refresh()
-        assert names(fetched) == ['pdf']
+        assert given(fetched) == ['pdf']
 
     def test_reloading_a_toolset_asks_the_server_only_on_request(
         self, registry: Registries, repository: Repository, server: GitServer
@@ -553,17 +550,17 @@ class TestRefresh:
 class TestOffline:
     def test_a_cached_commit_needs_no_network(self, registry: Registries, repository: Repository, server: GitServer):
         pinned = repository.head
-        names(registry(ref=pinned))
+        given(registry(ref=pinned))
         server.stop()
         again = registry(ref=pinned)
-        assert names(again) == ['pdf']
+        assert given(again) == ['pdf']
         assert again.problems == []
 
     def test_offline_uses_what_is_there_and_complains_about_nothing(self, registry: Registries, server: GitServer):
-        names(registry())
+        given(registry())
         asked = len(server.requests)
         offline = registry(offline=True)
-        assert names(offline) == ['pdf']
+        assert given(offline) == ['pdf']
         assert offline.problems == []
         assert len(server.requests) == asked
 
@@ -583,14 +580,14 @@ class TestOffline:
     def test_a_cache_that_cannot_be_written_can_be_read(
         self, registry: Registries, cache: Path, monkeypatch: pytest.MonkeyPatch
     ):
-        names(registry())
+        given(registry())
 
         def refuse(*args: Any, **options: Any) -> None:
             raise PermissionError(13, 'Permission denied', str(cache))
 
         monkeypatch.setattr(Path, 'mkdir', refuse)
         fetched = registry()
-        assert names(fetched) == ['pdf']
+        assert given(fetched) == ['pdf']
         assert messages(fetched)[0].startswith(f'{cache} cannot be written: Permission denied.')
         with pytest.raises(SkillRegistryError, match='cannot be written: Permission denied'):
             registry(path='skills').get_skills()
@@ -599,10 +596,10 @@ class TestOffline:
 class TestCredentials:
     def test_a_token_opens_a_private_repository(self, registry: Registries, server: GitServer):
         server.password = 'x-access-token:secret'
-        assert names(registry(token='secret')) == ['pdf']
-        assert names(registry(token=SecretStr('secret'))) == ['pdf']
+        assert given(registry(token='secret')) == ['pdf']
+        assert given(registry(token=SecretStr('secret'))) == ['pdf']
         server.password = 'ci:secret'
-        assert names(registry(token=lambda: 'secret', token_user='ci', path='skills')) == ['pdf']
+        assert given(registry(token=lambda: 'secret', token_user='ci', path='skills')) == ['pdf']
 
     def test_a_token_can_be_in_a_variable(
         self, registry: Registries, server: GitServer, monkeypatch: pytest.MonkeyPatch
@@ -615,13 +612,13 @@ class TestCredentials:
             fetched.get_skills()
         monkeypatch.setenv('ACME_TOKEN', 'secret')
         fetched.refresh()
-        assert names(fetched) == ['pdf']
+        assert given(fetched) == ['pdf']
 
     def test_what_one_token_fetched_is_for_that_token_only(
         self, registry: Registries, server: GitServer, repository: Repository, cache: Path, tmp_path: Path
     ):
         server.password = 'x-access-token:secret'
-        assert names(registry(token='secret', target_dir=tmp_path / 'target')) == ['pdf']
+        assert given(registry(token='secret', target_dir=tmp_path / 'target')) == ['pdf']
         assert not [path for path in cache.rglob('*') if 'secret' in str(path)]
         for options in ({}, {'ref': repository.head}, {'target_dir': tmp_path / 'target'}):
             for token in ('other', None):
@@ -633,17 +630,17 @@ class TestCredentials:
                 with pytest.raises(SkillRegistryRefusedError):
                     registry(token=token, **options)._fetcher.check_out(None)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         server.stop()
-        assert names(registry(token='secret')) == ['pdf']
-        assert names(registry(token='secret', offline=True, ref=repository.head)) == ['pdf']
+        assert given(registry(token='secret')) == ['pdf']
+        assert given(registry(token='secret', offline=True, ref=repository.head)) == ['pdf']
 
     def test_another_token_that_is_accepted_fetches_no_file_again(
         self, registry: Registries, server: GitServer, repository: Repository
     ):
         repository.skill('big', files={'data.md': os.urandom(100_000).hex()})
         repository.commit()
-        names(registry(token='first'))
+        given(registry(token='first'))
         sent = server.sent
-        assert names(registry(token='second')) == ['big', 'pdf']
+        assert given(registry(token='second')) == ['big', 'pdf']
         assert server.sent - sent < 5_000
 
     def test_a_token_that_is_refused_later_gets_nothing_more(
@@ -666,14 +663,14 @@ class TestCredentials:
             assert [problem.code for problem in pinned.problems] == ['source-refused']
         server.password = 'x-access-token:secret'
         pinned.refresh()
-        assert (names(pinned), pinned.problems) == (['pdf'], [])
+        assert (given(pinned), pinned.problems) == (['pdf'], [])
         server.stop()
-        assert names(registry(token='secret')) == ['pdf']
+        assert given(registry(token='secret')) == ['pdf']
 
     def test_after_a_refusal_an_outage_brings_nothing_back(
         self, registry: Registries, server: GitServer, repository: Repository
     ):
-        assert names(registry()) == ['pdf']
+        assert given(registry()) == ['pdf']
         server.password = 'a:b'
         assert registry().find().skills == ()
         server.stop()
@@ -683,7 +680,7 @@ class TestCredentials:
         assert 'connect to server' in messages(late)[0]
 
     def test_a_repository_that_a_server_hides_is_refused_to_a_token(self, registry: Registries, server: GitServer):
-        assert names(registry(token='secret')) == ['pdf']
+        assert given(registry(token='secret')) == ['pdf']
         server.root = server.root.parent
         refused = registry(token='secret')
         assert [problem.code for problem in refused.problems] == ['source-refused']
@@ -738,10 +735,10 @@ class TestWithoutGit:
     def test_without_git_there_is_a_failure_and_what_is_cached_still_serves(
         self, registry: Registries, repository: Repository, monkeypatch: pytest.MonkeyPatch
     ):
-        names(registry())
+        given(registry())
         monkeypatch.setattr('git.Git.GIT_PYTHON_GIT_EXECUTABLE', '/does/not/exist')
         cached = registry()
-        assert names(cached) == ['pdf']
+        assert given(cached) == ['pdf']
         assert messages(cached)[0].startswith('Git cannot be started: No such file or directory.')
         monkeypatch.setitem(sys.modules, 'git', None)
         monkeypatch.setattr(git_module, 'find_spec', str)

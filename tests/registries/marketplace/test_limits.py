@@ -7,7 +7,8 @@ import pytest
 
 from pydantic_ai_skills import SkillRegistryError
 from tests.folders import write
-from tests.registries.marketplaces import GOOD, Market, bad, codes, names
+from tests.registries.asked import codes, given
+from tests.registries.marketplaces import GOOD, Market, bad
 from tests.registries.repositories import Repository
 
 
@@ -28,14 +29,14 @@ def test_a_large_manifest_of_a_plugin_costs_only_that_plugin(market: Market):
     write(market.main.path, {'bad/.claude-plugin/plugin.json': json.dumps({'name': 'bad', 'x': 'x' * 3_000_000})})
     market.publish({'name': 'bad', 'source': './bad'}, GOOD)
     registry = market()
-    assert (names(registry), codes(registry)) == (['pdf'], ['plugin-invalid'])
+    assert (given(registry), codes(registry)) == (['pdf'], ['plugin-invalid'])
     assert 'at most 2,097,152 are read' in registry.problems[0].message
 
 
 def test_a_hundred_thousand_plugins_are_not_all_reported(market: Market):
     market.publish_text(json.dumps({'plugins': [GOOD, *[7] * 100_000]}))
     registry = market()
-    assert names(registry) == ['pdf']
+    assert given(registry) == ['pdf']
     assert len(registry.problems) == 21
     assert registry.problems[-1].message == '99,980 more plugins are left out for such reasons.'
 
@@ -43,7 +44,7 @@ def test_a_hundred_thousand_plugins_are_not_all_reported(market: Market):
 def test_only_so_many_plugins_are_taken(market: Market):
     market.publish(GOOD, *({'name': f'p{number}', 'source': {'source': 'npm'}} for number in range(2_500)))
     registry = market()
-    assert names(registry) == ['pdf']
+    assert given(registry) == ['pdf']
     assert registry.problems[0].message.startswith('It has 2,501 plugins; the first 2,000 are taken.')
     assert len(registry.problems) == 22
 
@@ -61,7 +62,7 @@ def test_a_plugin_cannot_be_a_link_a_submodule_or_a_file(market: Market, path: s
     market.main.git('add', '.claude-plugin')
     market.main.git('commit', '--quiet', '--message', 'links')
     registry = market()
-    assert (names(registry), codes(registry)) == (['pdf'], ['plugin-invalid'])
+    assert (given(registry), codes(registry)) == (['pdf'], ['plugin-invalid'])
 
 
 def test_a_plugin_with_too_many_files_costs_only_itself(market: Market):
@@ -74,7 +75,7 @@ def test_a_plugin_with_too_many_files_costs_only_itself(market: Market):
     plugin.git('update-ref', 'refs/heads/main', commit)
     market.publish(bad(market.url('many')), GOOD)
     registry = market()
-    assert (names(registry), codes(registry)) == (['pdf'], ['plugin-failed'])
+    assert (given(registry), codes(registry)) == (['pdf'], ['plugin-failed'])
     assert 'more than 50,000 files' in registry.problems[0].message
 
 
@@ -86,7 +87,7 @@ def test_a_plugin_with_too_many_skills_costs_only_itself(market: Market):
     plugin.git('update-ref', 'refs/heads/main', commit)
     market.publish(bad(market.url('many')), GOOD)
     registry = market()
-    assert (names(registry), codes(registry)) == (['pdf'], ['plugin-failed'])
+    assert (given(registry), codes(registry)) == (['pdf'], ['plugin-failed'])
     assert 'more than 50,000 skills' in registry.problems[0].message
 
 

@@ -10,7 +10,8 @@ from pydantic_ai_skills import MarketplaceSkillsRegistry, SkillValidationError
 from pydantic_ai_skills.registries.marketplace.manifests import Marketplace, MarketplaceEntry
 from pydantic_ai_skills.registries.marketplace.sources import Reach, read_source
 from pydantic_ai_skills.registries.marketplace.upstream import MarketplaceUpstream
-from tests.registries.marketplaces import GOOD, Market, bad, names
+from tests.registries.asked import given
+from tests.registries.marketplaces import GOOD, Market, bad
 
 
 @pytest.mark.parametrize('address', ['127.0.0.1', 'localhost', '[::1]', '0.0.0.0', '10.0.0.1', '169.254.169.254'])
@@ -19,7 +20,7 @@ def test_a_marketplace_cannot_send_us_into_private_networks(market: Market, addr
     market.skill('good/skills', 'pdf')
     market.publish(bad(f'https://{address}/a', **pin), GOOD)
     registry = market(allowed_protocols=('http', 'https'))
-    assert names(registry) == ['pdf']
+    assert given(registry) == ['pdf']
     (problem,) = registry.problems
     assert problem.code == 'plugin-failed'
     assert 'is refused: ' in problem.message

@@ -34,16 +34,13 @@ from pydantic_ai_skills import (
 from pydantic_ai_skills.registries.mcp.limits import AnswerRefused, checked_addresses
 from tests.conversations import Call, ScriptedModel, converse
 from tests.folders import write_skill
+from tests.registries.asked import codes
 
 from .conftest import Open
 from .servers import REFUNDS, SkillServer, Wrapped, never, refunds_server, serving, skill_md, status
 
 SERVER_COMMAND = [sys.executable, '-m', 'pydantic_ai_skills', 'serve']
 HTTP: dict[str, Any] = {'allowed_protocols': ['http', 'local']}
-
-
-def codes(registry: MCPSkillsRegistry) -> list[str]:
-    return [problem.code for problem in registry.find().problems]
 
 
 def only_skill(registry: MCPSkillsRegistry) -> Skill[Any]:

@@ -25,6 +25,7 @@ from pydantic_ai_skills import (
 )
 from tests.conversations import Call, ScriptedModel
 from tests.folders import CONTEXT, call_tool, settle, skill_md, write
+from tests.registries.asked import names
 from tests.registries.packages.sites import STATS, Site, skill
 
 MODULE = {'pydantic_ai_skills': {'acme-stats': 'acme.stats'}}
@@ -32,10 +33,6 @@ MODULE = {'pydantic_ai_skills': {'acme-stats': 'acme.stats'}}
 
 def told(registry: PackageSkillsRegistry) -> list[tuple[str, str]]:
     return [(found.code, Path(found.path).name) for found in registry.problems]
-
-
-def names(registry: PackageSkillsRegistry) -> list[str]:
-    return [found.name for found in registry.find().skills]
 
 
 def stats(place: Site, text: str = STATS, **options: Any) -> PackageSkillsRegistry:

@@ -9,6 +9,7 @@ import pytest
 
 from pydantic_ai_skills import FetchProgress, SkillRegistryError, SkillValidationError, WellKnownSkillsRegistry
 from tests.folders import skill_md
+from tests.registries.asked import codes, names
 from tests.registries.web_server import WebServer, make_tar, make_zip, raw, redirect, sha256, stall
 
 INDEX = '/.well-known/agent-skills/index.json'
@@ -36,14 +37,6 @@ def make(web: WebServer, tmp_path: Path) -> Make:
         return WellKnownSkillsRegistry(site, **given)
 
     return registry
-
-
-def names(registry: WellKnownSkillsRegistry) -> list[str]:
-    return [skill.name for skill in registry.find().skills]
-
-
-def codes(registry: WellKnownSkillsRegistry) -> list[str]:
-    return [problem.code for problem in registry.find().problems]
 
 
 def message(registry: WellKnownSkillsRegistry) -> str:
