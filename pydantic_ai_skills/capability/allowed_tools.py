@@ -44,8 +44,8 @@ def is_approved(
     `Read` allows every call of the tool `Read`. `Bash(git add *)` allows the calls of `Bash` whose only argument is a
     text that matches, and `Bash(git:*)` those that start with the word `git`. What `*` stands for has no option that
     the pattern does not name, no `..` and no shell syntax. The code of skills is never allowed: neither their scripts
-    nor their tools, which are the `own_tools` of the toolset. Of the `workspace_tools`, by the names the model sees,
-    the names of coding agents count too; a pattern for one of their file tools is about the path.
+    nor their tools, which are the `own_tools` of the toolset. `workspace_tools` maps the names that the model sees to
+    our names; skills may also use the names of coding agents for them. A pattern for a file tool is about the path.
     """
     if call.tool_name in own_tools:
         return False
@@ -91,7 +91,7 @@ def _is_covered(text: str, parts: list[str]) -> bool:
 
 
 def _is_harmless(text: str, pattern: str) -> bool:
-    """Whether a text is one plain command that goes no further than its pattern lets one expect."""
+    """Whether a text is one plain command that does no more than its pattern suggests."""
     if len(text) > MAX_TEXT_CHARS or '..' in text or '%2e' in text.lower() or hidden_characters().search(text):
         return False
     if not _SHELL_SYNTAX.isdisjoint(text):

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pydantic_ai_skills.toolset.workspace_tools import WorkspaceToolset
 
 MAX_COMBINATIONS = 20
-"""How many combinations `load()` prepares. Those made for a single run each must not pile up."""
+"""How many combinations `load()` prepares. Those made for a single run must not pile up."""
 
 
 class SkillsCapabilityOptions(SkillsToolsetOptions[DepsT], Generic[DepsT], total=False):
@@ -168,12 +168,12 @@ class SkillsCapability(AbstractCapability[DepsT]):
         """Read everything now: for durable engines, whose workflow code must do no I/O.
 
         It reads the skills, makes their typed tools, which imports their `tools.py`, and reads the instructions of the
-        skills that are on demand. It does the same for the agents that combined it with others.
+        skills that are on demand. It does the same for the capabilities that agents made by combining it with others.
         """
         await self.toolset.load(tools=True)
         library = self.toolset.library
         for skill in library.deferred(library.look().catalog.skills.values(), None):
-            with suppress(SkillError):  # the model is told when it loads the skill
+            with suppress(SkillError):  # reported to the model when it loads the skill
                 await OnDemandSkill(skill, toolset_id='', texts=self._texts).read(None)
         for combined in tuple(self.combinations):
             await combined.load()
@@ -210,7 +210,7 @@ class SkillsCapability(AbstractCapability[DepsT]):
     async def before_model_request(
         self, ctx: RunContext[DepsT], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Load the skills a person invoked, hold back tools of unloaded ones, and tell which ones to load again."""
+        """Load the skills a person invoked, hide the tools of unloaded ones, and say which ones to load again."""
         for skill in await self.toolset.history.loaded(ctx):
             # A skill found since the run began is not among its capabilities.
             is_waiting = skill.name in ctx.capabilities and skill.name not in ctx.active_capability_ids
@@ -226,7 +226,7 @@ class SkillsCapability(AbstractCapability[DepsT]):
     ) -> DeferredToolResults | None:
         """Approve the calls that a loaded and trusted skill allows."""
         skills = await self.toolset.history.loaded(ctx)
-        # Code of skills is never allowed by skills. The metadata tell a run of it, also one of another toolset.
+        # Skills never allow code of skills. Its runs are recognized by their metadata, even in another toolset.
         added = self.toolset.tools.keys() - self.toolset.library.settings.tools  # the developer's
         own = {name for name, tool in ctx.tools.items() if tool.toolset_id == self.toolset.id and name not in added}
         in_workspace = self._workspace_tools(ctx, skills)
@@ -247,7 +247,7 @@ class SkillsCapability(AbstractCapability[DepsT]):
         )
 
     def _workspace_tools(self, ctx: RunContext[DepsT], loaded: Sequence[Skill[Any]]) -> dict[str, str]:
-        """The workspace tools that skills may allow, by the names the model sees: none beside a stranger's skill."""
+        """The workspace tools that skills may allow, by the names the model sees; none beside an untrusted skill."""
         if self.workspace_toolset is None or not all(skill.is_trusted for skill in loaded):
             return {}
         names, mine = self.workspace_toolset.tools, self.workspace_toolset.id
@@ -274,7 +274,7 @@ class SkillsCapability(AbstractCapability[DepsT]):
     async def wrap_tool_validate(
         self, ctx: RunContext[DepsT], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any, handler: Any
     ) -> dict[str, Any]:
-        """Make invalid arguments of a load a tool failure, which uses up no retry."""
+        """Turn invalid arguments of a load into a tool failure, which uses up no retry."""
         if self.disclosure == 'tools' or not is_load(tool_def):
             return await handler(args)
         try:

@@ -29,7 +29,7 @@ Disclosure = Literal['tools', 'on-demand']
 
 
 LoadedTexts = dict[str, tuple[Skill[Any], int, str]]
-"""The texts of loaded skills by name, with the skill and the `Skill.assignments` when each was made."""
+"""The texts of loaded skills by name, each with its skill and the `Skill.assignments` at the time."""
 
 
 class OnDemandSkill(AbstractCapability[Any]):
@@ -43,7 +43,7 @@ class OnDemandSkill(AbstractCapability[Any]):
         texts: LoadedTexts,
         description: str | None = None,
     ) -> None:
-        """Defer a skill. `texts` keeps what the model reads of each loaded skill; one `SkillsCapability` shares it."""
+        """Defer a skill. `texts` keeps what the model reads of each; all skills of one `SkillsCapability` share it."""
         self.id = skill.name
         self.description = description
         self.defer_loading = True
@@ -51,7 +51,7 @@ class OnDemandSkill(AbstractCapability[Any]):
         self.toolset_id = toolset_id
         self.texts = texts
         self.kept: LoadedTexts = texts if skill.writer is None else {}
-        """Where the text of this skill is kept: here, if it is written for each run."""
+        """Where the text of this skill is kept: in `texts`, or only in this object if it is written for each run."""
 
     def get_instructions(self) -> Any:
         """What the model reads once the skill is loaded. It is system text, so the skill must be trusted."""
@@ -63,7 +63,7 @@ class OnDemandSkill(AbstractCapability[Any]):
         try:
             return await self.read(ctx)
         except SkillError as error:
-            # They were readable when the skill was loaded: a resumed conversation goes on without them.
+            # They were readable when the skill was loaded: a resumed conversation continues without them.
             logger.warning('The instructions of skill %r cannot be read: %s', self.skill.name, error)
             return f'The instructions of the skill {self.skill.name!r} cannot be read at the moment.'
 

@@ -99,7 +99,7 @@ class SourceSettings(BaseModel):
     """Its address; in a project, a local path starts from the project's folder."""
 
     ref: str | None = None
-    """A branch, a tag or a full commit; the digest of an archive. Whatever is there when not given."""
+    """A branch, a tag or a full commit, or the digest of an archive; by default whatever the source has now."""
 
     path: str = ''
     """The folder in the source to search for skills; it may be a skill itself."""
@@ -120,14 +120,14 @@ class SourceSettings(BaseModel):
     """The private key for an `ssh` address."""
 
     require: tuple[Requirement, ...] = ()
-    """What its skills have to have to be offered: `locked`, `signed`, `scanned`, `evaluated`."""
+    """What its skills must have to be offered: `locked`, `signed`, `scanned`, `evaluated`."""
 
     signers: tuple[str | SigstoreIdentity, ...] = ()
     """Who may sign its skills: files with public keys or certificates, or mappings of `identity` and `issuer`."""
 
     @classmethod
     def setting_names(cls) -> list[str]:
-        """The settings, for people: the kind is where they stand."""
+        """The names of the settings that people write: not the kind, which follows from the place."""
         return [field.alias or name for name, field in cls.model_fields.items() if name != 'kind']
 
     @model_validator(mode='after')
@@ -152,7 +152,7 @@ _NOT_SET: Any = None
 
 
 class SourceSpec(SourceSettings):
-    """A source in a spec: also the options of its registry, and which skills to take.
+    """A source in a spec, with the options of its registry and which skills to take.
 
     The address is the value of its kind, as in `{git: https://github.com/acme/skills}`, or any address as `source`.
     """
@@ -175,7 +175,7 @@ class SourceSpec(SourceSettings):
 
     @classmethod
     def setting_names(cls) -> list[str]:
-        """The settings, for people: the address is the value of its kind."""
+        """The names of the settings that people write: the address is the value of its kind."""
         return ['source', *KINDS, *(name for name in super().setting_names() if name != 'url')]
 
     @classmethod

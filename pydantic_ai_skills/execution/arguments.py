@@ -9,11 +9,11 @@
 | `{'offset': '-1'}` | `--offset=-1`: a value is never read as a flag |
 | `{'_': ['in.pdf', 'out.pdf']}` | `in.pdf out.pdf` |
 | `{'_stdin': 'text'}` | text on standard input |
-| `['in.pdf', '--fast']` | `in.pdf --fast`, as it stands |
+| `['in.pdf', '--fast']` | `in.pdf --fast`, unchanged |
 | `'in.pdf --fast'` | the same: a line is split as a shell splits it, and nothing in it is expanded |
 
-That is for a script whose text does not say which parameters it has. Where it does, names are matched to what it
-declares: see `declared/match.py`.
+This applies to a script whose text does not declare its parameters. Otherwise names are matched to the declared ones:
+see `declared/match.py`.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ MAX_STDIN_BYTES = 1024 * 1024
 """How much text may be sent to standard input."""
 
 MAX_JSON_CHARS = 4 * 1024 * 1024
-"""How long arguments may be that are sent as a JSON string."""
+"""How many characters a JSON string with the arguments may have."""
 
 MAX_LITERAL_CHARS = 64 * 1024
-"""How long arguments may be that are sent as a Python literal or as a line."""
+"""How many characters a Python literal or a line with the arguments may have."""
 
 _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9_.-]{0,99}')
 _DASHED = re.compile(rf'-{{0,2}}{_NAME.pattern}')
@@ -78,9 +78,9 @@ class ArgumentVector(NamedTuple):
 
 
 def script_arguments(script: SkillScript, args: Any, source: bytes | None = None) -> ArgumentVector:
-    """The arguments of a run of this script, matched to what its text declares: the file's, if none is given.
+    """The arguments for a run of this script, matched to what `source` declares; without it, the script's file is read.
 
-    Every way to a run, and to the description that a person approves, comes through here.
+    Every run, and every description that a person approves, gets its arguments from here.
 
     Raises:
         SkillScriptExecutionError: The arguments do not fit, or the file cannot be opened.
@@ -94,12 +94,15 @@ def script_arguments(script: SkillScript, args: Any, source: bytes | None = None
 
 
 def build_arguments(args: Any, declared: Declaration | None = None, *, name: str = '') -> ArgumentVector:
-    """Turn the arguments a model sent into an argument vector and text for standard input, or say what to change.
+    """Turn the arguments a model sent into an argument vector and text for standard input.
 
     Args:
         args: An object, a list, or a string that holds one of them or a line of words.
         declared: What the script declares, where it can be read.
         name: The script, for messages.
+
+    Raises:
+        SkillScriptExecutionError: The arguments do not fit. The message says what to change.
     """
     value = _plain(args, name)
     if isinstance(value, dict):
@@ -115,7 +118,7 @@ def build_arguments(args: Any, declared: Declaration | None = None, *, name: str
 
 
 def _plain(args: Any, name: str) -> Any:
-    """What was sent, without the text around it; nothing is an empty object."""
+    """The arguments as values, parsed if they were sent as text; no arguments are an empty object."""
     value = _parse(args, name) if isinstance(args, str) else args
     return {} if value is None else value
 
@@ -237,7 +240,7 @@ def _items(value: Any) -> list[Any]:
 
 
 def _flag_name(name: Any, allowed: re.Pattern[str] = _NAME) -> str:
-    """The name of an argument. Models also write it with its dashes, which can be compared with what is declared."""
+    """The name of an argument, checked. Models also write its dashes, accepted where flags are declared."""
     if isinstance(name, str) and allowed.fullmatch(name):
         return name
     raise SkillScriptExecutionError(
@@ -283,7 +286,7 @@ def to_word(value: Any, what: str) -> str:
 
 
 def to_positional(value: Any, what: str) -> str:
-    """One value as a word that stands for itself: it must not be read as a flag."""
+    """One value as the word for a positional argument, which must not be read as a flag."""
     text = to_word(value, what)
     if is_read_as_flag(text):
         raise SkillScriptExecutionError(
@@ -299,7 +302,7 @@ def is_read_as_flag(text: str) -> bool:
 
 
 def flag_words(flag: str, text: str) -> tuple[str, ...]:
-    """A flag and its value. One that begins with a dash is joined to the flag, or it would be read as another flag."""
+    """A flag and its value, joined if the value begins with a dash: it would be read as another flag otherwise."""
     if not text.startswith('-'):
         return flag, text
     return (f'{flag}={text}' if flag.startswith('--') else f'{flag}{text}',)

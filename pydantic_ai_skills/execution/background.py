@@ -1,4 +1,4 @@
-"""Keeps commands running in the background for a conversation: their output so far, and when they are stopped."""
+"""Runs the background commands of conversations, keeps their output until it is read, and stops them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .streaming import OnOutput, StreamName
 
 MAX_KEPT_CHARS = 60_000
-"""How much output of a background command is kept until it is read: the end of it."""
+"""How much of the unread output of a background command is kept, counted from its end."""
 
 MAX_AT_ONCE = 8
 """How many background commands a conversation may have at the same time."""
@@ -25,7 +25,7 @@ STOP_GRACE = 2.0
 """Seconds to wait for a stopped command to end."""
 
 RunCommand: TypeAlias = 'Callable[[Callable[[], bool], OnOutput], ScriptResult]'
-"""Runs a command to its end: takes a function that tells whether to stop it, and one for its output."""
+"""Runs a command to its end. Takes a function that returns whether to stop it, and one that receives its output."""
 
 
 class BackgroundCommand:
@@ -48,17 +48,17 @@ class BackgroundCommand:
 
     @property
     def has_news(self) -> bool:
-        """Whether there is output that was not read, or it has ended."""
+        """Whether it has unread output, or has ended."""
         return bool(self._unread) or not self.is_running
 
     def read(self) -> tuple[str, str]:
-        """What it printed since the last look, and how it is doing."""
+        """What it printed since the last call, and a sentence about its state."""
         with self._lock:
             unread, self._unread = self._unread, ''
         return unread, 'It is running.' if self.is_running else self._ending or 'It was stopped.'
 
     def stop(self) -> None:
-        """Stop it, and wait until it has ended."""
+        """Stop it, and wait for at most `STOP_GRACE` seconds until it has ended."""
         self._stop.set()
         self._thread.join(STOP_GRACE)
 
@@ -92,7 +92,7 @@ class BackgroundCommands:
         """Start a command for a conversation; return its id and the command.
 
         Raises:
-            SkillScriptExecutionError: The conversation has too many.
+            SkillScriptExecutionError: Too many commands of the conversation are running.
         """
         with self._lock:
             mine = self._commands.setdefault(conversation, {})
@@ -110,7 +110,7 @@ class BackgroundCommands:
         """A command of a conversation.
 
         Raises:
-            SkillScriptExecutionError: It has none of this id. The message lists those it has.
+            SkillScriptExecutionError: The conversation has no command with this id. The message lists those it has.
         """
         mine = self._commands.get(conversation, {})
         if key not in mine:
@@ -119,7 +119,7 @@ class BackgroundCommands:
         return mine[key]
 
     def stop(self, conversation: str | None = None) -> None:
-        """Stop the commands of a conversation that is over, or of all."""
+        """Stop the commands of a conversation that is over, or of all conversations."""
         with self._lock:
             keys = list(self._commands) if conversation is None else [conversation]
             stopped = [command for key in keys for command in self._commands.pop(key, {}).values()]

@@ -52,7 +52,7 @@ class CallableSkillScriptExecutor:
 
     Args:
         func: Called as `func(script=…, args=…)`, and with `ctx=…` if it has a parameter of that name. A sync function
-            runs in a thread, which goes on to its end if the run is cancelled.
+            runs in a thread, which runs to its end even if the run is cancelled.
     """
 
     def __init__(self, func: Callable[..., Any]) -> None:
@@ -78,7 +78,7 @@ def as_executor(given: object) -> SkillScriptExecutor | None:
     """The executor that a developer passed; a plain function becomes a `CallableSkillScriptExecutor`.
 
     Raises:
-        TypeError: It is neither.
+        TypeError: It is neither an executor nor a function.
     """
     is_class = isinstance(given, type)
     if given is None or (isinstance(given, SkillScriptExecutor) and not is_class):
@@ -95,7 +95,7 @@ def is_sandbox(executor: object) -> bool:
 
 
 def with_timeout(executor: SkillScriptExecutor, seconds: float) -> SkillScriptExecutor:
-    """The executor with a time limit that a skill asks for, at most the executor's own."""
+    """The executor with the time limit that a skill asks for, capped at the executor's own limit."""
     from .limits import ScriptLimits  # only needed for tools with a limit of their own
 
     limits = getattr(executor, 'limits', None)

@@ -39,8 +39,9 @@ _numbers = count(1)
 
 
 class ControlGroup:
-    """A group for one run. It holds `limits` by name, each in a group of `parents`, which may be the same.
+    """A group for one run, which enforces `limits`.
 
+    `parents` names for each limit the folder in which its group is made; limits with the same folder share a group.
     `processes` counts processes and threads, `memory` bytes: of processes, of shared memory and of files in memory.
     """
 
@@ -132,12 +133,12 @@ class ControlGroup:
 
 @lru_cache(maxsize=1)
 def control_groups() -> Mapping[str, Path]:
-    """The groups in which this process can make others, for each limit they can hold, found once by trying."""
+    """For each limit, the group in which this process can make groups that hold it; found once, by trying."""
     return {limit: parent for limit, parent in find_parents().items() if can_make_groups({limit: parent})}
 
 
 def groups_in(parent: Path) -> Mapping[str, Path]:
-    """The limits that groups made in this one can hold, with the group itself."""
+    """The limits that groups made in this one can hold, each with this group."""
     with suppress(OSError):
         counted = (parent / 'cgroup.subtree_control').read_text().split()  # in version 2 only
         return {limit: parent for limit, controller in CONTROLLERS.items() if controller in counted}
@@ -146,7 +147,7 @@ def groups_in(parent: Path) -> Mapping[str, Path]:
 
 
 def can_make_groups(parents: Mapping[str, Path]) -> bool:
-    """Whether a process can be started in a group that is made in these."""
+    """Whether a group can be made in these, and a process started in it."""
     for parent in parents.values():
         _sweep(parent)
     try:
@@ -164,7 +165,7 @@ def can_make_groups(parents: Mapping[str, Path]) -> bool:
 def find_parents(
     memberships: Path = Path('/proc/self/cgroup'), mounts: Path = Path('/proc/self/mountinfo')
 ) -> dict[str, Path]:
-    """The folder of the group in which groups may be made, for each limit, in version 1 or else in version 2."""
+    """For each limit, the folder of the group in which groups may be made, in version 1 or else in version 2."""
     if sys.platform != 'linux':
         return {}
     try:
@@ -197,7 +198,7 @@ def _is_group(folder: Path) -> bool:
 
 def _folders(groups: Sequence[Sequence[str]], mounts: Sequence[Sequence[str]], kind: str) -> Iterator[Path]:
     """Where these groups are in the file system."""
-    # The last words of a mount are: - KIND SOURCE OPTIONS; the fourth and fifth what is mounted, and where.
+    # The last words of a mount are: - KIND SOURCE OPTIONS. The fourth and fifth are what is mounted, and where.
     places = [(words[3], words[4]) for words in mounts if words[-3] == kind]
     yield from (Path(place, os.path.relpath(group, root)) for _, _, group in groups for root, place in places)
 

@@ -1,4 +1,4 @@
-"""Counts the files of a run and their bytes, those without a name included."""
+"""Counts the files of a run and their bytes, including files that have no name any more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_WORK_FILES = 10_000
 
 
 class WorkRoom(NamedTuple):
-    """What the work folder of a run may hold, with what was there before."""
+    """How much the work folder of a run may hold, including what was in it before."""
 
     size: int | None = None
     """Bytes, if they are limited."""
@@ -32,7 +32,7 @@ class WorkRoom(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What was found of the files of a run."""
+    """The result of counting the files of a run: their bytes and their number."""
 
     size: int
     files: int = 0
@@ -42,10 +42,10 @@ class Measured(NamedTuple):
 
 
 def room_in(folder: Path, limit: int, *, is_private: bool, most: int = MAX_WORK_FILES) -> WorkRoom:
-    """What a work folder may hold during a run that has a `limit` in bytes.
+    """How much a work folder may hold during a run that has a `limit` in bytes.
 
-    A private one holds what all scripts wrote, which has a limit; one that the application has put more into may not
-    grow. In a folder of the developer, only what is added counts.
+    A private folder may hold the limit, counting what earlier scripts wrote; if the application has put more into it,
+    it may not grow. In a folder of the developer, only what is added counts.
     """
     there = measure(folder, sys.maxsize, 2 * most)
     if there.files > 2 * most:
@@ -56,7 +56,7 @@ def room_in(folder: Path, limit: int, *, is_private: bool, most: int = MAX_WORK_
 
 
 def has_room(folder: Path, room: WorkRoom) -> bool:
-    """Whether a work folder holds no more than it may, as far as it can be read."""
+    """Whether a work folder holds no more than it may; false if part of it cannot be counted."""
     if room.size is None or room.files is None:
         return True
     found = measure(folder, room.size, room.files)
@@ -64,7 +64,7 @@ def has_room(folder: Path, room: WorkRoom) -> bool:
 
 
 def measure(folder: Path, most_bytes: int, most_files: int) -> Measured:
-    """Count the files below a folder and their bytes, but no more of them than asked for."""
+    """Count the files below a folder and their bytes, and stop once there are more than asked for."""
     size = count = 0
     complete, linked = True, set[int]()
     waiting = [os.fspath(folder)]
@@ -79,7 +79,7 @@ def measure(folder: Path, most_bytes: int, most_files: int) -> Measured:
                     linked.add(info.st_ino)
         except (FileNotFoundError, NotADirectoryError):  # removed meanwhile
             continue
-        except OSError:  # it forbids to look into it, or is nested too deep for a path
+        except OSError:  # it may not be read, or is nested too deep for a path
             complete = False
     return Measured(size, count, complete)
 
@@ -92,9 +92,9 @@ def _entries(folder: str, most: int) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def unlinked(folder: Path, pids: Sequence[int], *, thorough: bool) -> Measured:
-    """Count the bytes in files of the folder's file system that have no name any more but that processes have open.
+    """Count the bytes of files on the folder's file system that have no name any more but are open in these processes.
 
-    If `thorough`, also look for those that are only mapped, and for sockets that may hide some.
+    If `thorough`, also count files that are only mapped, and look for sockets that may hide descriptors of others.
     """
     found: dict[int, int] = {}
     complete = True
@@ -125,18 +125,18 @@ def _open_files(pids: Iterable[int]) -> Iterator[str]:
 def _names(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
-    except OSError:  # the process has ended, or forbids to look into it
+    except OSError:  # the process has ended, or may not be inspected
         return []
 
 
 def _holds_descriptors(socket: str) -> bool:
-    """Whether descriptors are on their way through a socket, where they are in no list."""
+    """Whether descriptors are in transit through a socket, where no process lists them."""
     with open(socket.replace('/fd/', '/fdinfo/'), 'rb') as file:
         return any(line.startswith(b'scm_fds:') and int(line.split()[1]) > 0 for line in file)
 
 
 def _mapped(pid: int, device: int) -> Iterator[tuple[int, int]]:
-    """The inodes of files without a name that a process has mapped, and up to which byte."""
+    """The inodes of files without a name that a process has mapped, each with the byte up to which it is mapped."""
     with suppress(OSError), open(f'/proc/{pid}/maps', 'rb') as file:
         for line in file:
             if line.endswith(b' (deleted)\n'):
@@ -148,10 +148,10 @@ def _mapped(pid: int, device: int) -> Iterator[tuple[int, int]]:
 
 
 def take_back(folder: Path, room: WorkRoom, before: Mapping[str, FileStamp]) -> str | None:
-    """Remove what a script wrote if a private folder now holds too much, so that it never fills up; say so."""
+    """Remove what a script wrote if a private folder now holds too much, so that it never fills up. Returns why."""
     if has_room(folder, room):
         return None
     remove_changed(folder, before)
-    if not has_room(folder, room):  # what is left is hidden
+    if not has_room(folder, room):  # what takes the room is not in the list of files
         remove_private_folder(folder)
     return f'the work folder holds more than {(room.size or 0) / MIB:g} MiB; what the script wrote was removed'

@@ -114,8 +114,8 @@ def _values(source: SkillEnv | None, ctx: Any) -> Iterator[tuple[str, str | Secr
 
 
 def _check(name: str, value: object, error: type[Exception]) -> str:
-    """The value as text, or an error if no process can be given this variable."""
-    # The shell that sets the limits of a process does not pass on others.
+    """The value as text. Raises `error` if no process can be given this variable."""
+    # The shell that sets the limits of a process does not pass on variables with other names.
     if not _NAME.fullmatch(name):
         raise error(
             f'{name!r} cannot be the name of an environment variable. A name is letters, digits and "_", and does not '
@@ -134,7 +134,7 @@ def _check(name: str, value: object, error: type[Exception]) -> str:
 
 
 def with_skill(env: Mapping[str, str], skill_dir: Path, *, as_module: bool) -> dict[str, str]:
-    """The variables of a script, with those that tell where its skill is and let it import the skill's modules."""
+    """The variables of a script, with those that name its skill's folder and let it import the skill's modules."""
     imports = import_variables(str(skill_dir), top_modules_in(skill_dir), env, as_module=as_module)
     return {**env, **imports, 'SKILL_DIR': str(skill_dir), 'CLAUDE_SKILL_DIR': str(skill_dir)}
 
@@ -144,8 +144,9 @@ def import_variables(
 ) -> dict[str, str]:
     """The variables that make the modules in a skill's folder importable, in addition to what the developer set.
 
-    There are none if one of the `modules` at its top would take the place of a module of the standard library: it does
-    not when somebody calls `python scripts/x.py`, either. A script that runs as a module needs the folder in any case.
+    There are none if one of the top-level `modules` would shadow a module of the standard library, which it does not do
+    under `python scripts/x.py` either. A script that runs as a module needs the folder all the same. A path that
+    contains the separator cannot be passed on.
     """
     names = {name.removesuffix('.py') for name in modules}
     if separator in skill_dir or (not as_module and names & _PYTHONS_OWN):

@@ -1,7 +1,7 @@
 """Decides whether code of a skill runs, and describes a call for the person who approves it.
 
 There is one decision for every way to run code: scripts on disk, declared tools, `tools.py`, and functions and skills
-of packages. It comes from the excluded tools, from whose the skill is and where its code would run, and from the
+of packages. It depends on the excluded tools, on where the skill is from and where its code would run, and on the
 `script_policy` setting. What is approved is the exact command and the files behind it: a digest changes with any of
 them.
 """
@@ -54,7 +54,7 @@ class Gate(NamedTuple):
     """What the developer has decided about the code of skills."""
 
     policy: ScriptPolicy | None = None
-    """The `script_policy` setting; without one, whatever the rules of trust allow runs."""
+    """The `script_policy` setting; without one, the rules of trust alone decide what runs."""
 
     closed: bool = False
     """Whether no code of any skill runs, because `run_skill_script` is excluded."""
@@ -72,7 +72,7 @@ class Gate(NamedTuple):
         return None
 
     def is_open_for(self, skill: Skill[Any], script: SkillScript) -> bool:
-        """Whether a script runs in every run, without anybody being asked."""
+        """Whether a script may run at any time without anybody being asked."""
         return (self.policy is None or self.policy == 'allow') and self.refusal(skill, script) is None
 
     async def needs_approval(self, ctx: Any, skill: Skill[Any], script: SkillScript, args: Any) -> bool:
@@ -169,9 +169,9 @@ def _describe_function(script: SkillScript, args: Any, executor: object) -> tupl
 
 
 def _source(function: Callable[..., Any]) -> str:
-    """The source of a function; its code where that is not known."""
+    """The source of a function, or its bytecode where the source is not known."""
     code: Any = getattr(function, '__code__', None)
-    # For what `exec` made, Python 3.13 finds the text of `python -c`.
+    # For a function made by `exec`, Python 3.13 returns the text of `python -c`.
     if getattr(code, 'co_filename', '') != '<string>':
         with suppress(OSError, TypeError):
             return inspect.getsource(function)

@@ -4,9 +4,10 @@ A script was a file of its skill when it was listed. Since then, whoever can wri
 to any program in its place, or in place of a folder on the way to it. So it is opened again right before it is started,
 step by step and without following links.
 
-The program is that of its shebang, else of its suffix, else the script itself if it is executable. A Python script that
-declares dependencies in its head (PEP 723) is run by uv, which installs them, or else by Python, which may have them.
-One with relative imports is started as a module, as `python -m scripts.z` in the skill's folder does.
+The program is the one in its shebang, else the one for its suffix, else the script itself if it is executable. A
+Python script that declares dependencies in its head (PEP 723) is run by uv, which installs them, or else by Python,
+which may have them. One with relative imports is started as a module, as `python -m scripts.z` in the skill's folder
+does.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ INTERPRETERS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 """The programs that can run each suffix, with their own arguments. The first one installed is used."""
 
-# All of the name is passed over first, so that only its end is compared.
+# `.*+` consumes the whole name first, so that only its end is compared.
 _ENDS = '|'.join(rf'(?<=[^/]{re.escape(suffix)})' for suffix in INTERPRETERS)
 SCRIPT_NAME = re.compile(rf'.*+(?:{_ENDS})(?<!\.d\.ts)(?<!\.d\.mts)', re.IGNORECASE | re.ASCII | re.DOTALL)
 """Matches the names of files that can be started whatever is in them. A `.d.ts` only declares types."""
@@ -65,7 +66,7 @@ MAX_SHEBANG_BYTES = 256
 """How much of the first line is read, as much as the kernel reads."""
 
 MAX_METADATA_LINE = 1_000
-"""How long a line of inline metadata may be: `tomllib` needs time with the square of the parts of a dotted key."""
+"""How long a line of inline metadata may be: `tomllib` takes quadratic time for the parts of a dotted key."""
 
 _PYTHON = re.compile(r'python(3(\.\d+)?)?')
 PROGRAM_MAGIC = (b'\x7fELF', b'\xcf\xfa\xed\xfe', b'\xca\xfe\xba\xbe')
@@ -73,7 +74,7 @@ PROGRAM_MAGIC = (b'\x7fELF', b'\xcf\xfa\xed\xfe', b'\xca\xfe\xba\xbe')
 
 _RELATIVE_IMPORT = re.compile(rb'^[ \t]*from[ \t]+\.[\w.]*[ \t]+import[ \t(]', re.MULTILINE)
 UV_CHECK = ('sync', '--quiet', '--script')
-"""The arguments, before the path of a script, with which uv succeeds only if it can provide its packages."""
+"""The arguments before a script's path with which uv succeeds only if it can provide the script's packages."""
 
 _UV_RUN = ('run', *UV_CHECK[1:])
 _KNOWN = {'uv', *(program for programs in INTERPRETERS.values() for program, *_ in programs)}
@@ -81,7 +82,7 @@ _SYSTEM_FOLDERS = ('/usr/bin', '/bin', '/usr/local/bin')
 
 
 class ScriptHead(NamedTuple):
-    """What tells how to run a script."""
+    """What determines how to run a script."""
 
     name: str
     """The name of its file."""
@@ -122,9 +123,9 @@ def read_script_head(script: SkillScript) -> ScriptHead:
 
 
 def refuse_links(script: SkillScript) -> None:
-    """Raise `SkillScriptExecutionError` if the file of a script, or a folder on the way to it, is a link by now.
+    """Raise `SkillScriptExecutionError` if the file of a script, or a folder on the way to it, is now a link.
 
-    A file that is not on this machine is none of its business.
+    A file that is not on this machine is not checked.
     """
     with suppress(SkillResourceLoadError):
         if script.path is not None and os.path.lexists(script.path):
@@ -164,14 +165,14 @@ class Interpreter:
     """Whether any Python will do, so that the executor chooses it."""
 
     dependencies: tuple[str, ...] = ()
-    """Packages that uv has to provide first. Whether it can is what `UV_CHECK` finds out."""
+    """Packages that uv has to provide first. `UV_CHECK` finds out whether it can."""
 
 
 def interpreters_for(name: str, head: bytes, *, executable: bool, inline: bool = True) -> list[Interpreter]:
     """The programs that can run a script with this name and beginning, best first; none if it is a program itself.
 
-    With `inline`, uv comes before Python for a script that declares its dependencies or asks for uv; otherwise Python
-    has to do.
+    With `inline`, uv comes before Python for a script that declares its dependencies or asks for uv; otherwise such a
+    script only gets Python.
     """
     suffix = os.path.splitext(name)[1].lower()
     if shebang := _shebang(head):
@@ -187,7 +188,7 @@ _ANY_PYTHON = Interpreter(program='python3', is_python=True)
 
 
 def _with_uv(interpreter: Interpreter, head: bytes, *, inline: bool) -> list[Interpreter]:
-    """A Python, after the uv that provides packages for it; what is neither stays alone."""
+    """Python, preceded by uv where that has to provide packages; any other interpreter stays as it is."""
     if not interpreter.is_python and not is_uv([interpreter.program]):
         return [interpreter]
     python, dependencies = interpreter if interpreter.is_python else _ANY_PYTHON, _inline_dependencies(head)
@@ -198,7 +199,7 @@ def _with_uv(interpreter: Interpreter, head: bytes, *, inline: bool) -> list[Int
 
 
 def is_uv(command: Sequence[str]) -> bool:
-    """Whether a command is one of uv; one without words is none."""
+    """Whether a command runs uv; an empty one does not."""
     return bool(command) and os.path.basename(command[0]) == 'uv'
 
 
@@ -230,10 +231,10 @@ def needs(interpreters: list[Interpreter]) -> str:
 def find_interpreter(
     script: ScriptHead, *, python: str | None, search_path: str | None, anywhere: bool = True, inline: bool = True
 ) -> list[str]:
-    """The program on this machine, with its own arguments, to put before the script's path; empty if it is a program.
+    """The program on this machine, with its own arguments, to put before the script's path; empty if that is a program.
 
     Python scripts run on `python`, by default the one of this process. With `anywhere`, a script may name any program;
-    otherwise those of the system, and interpreters that are known here. `inline` is as for `interpreters_for`.
+    otherwise only those of the system and the interpreters that are known here. `inline` is as for `interpreters_for`.
     """
     candidates = interpreters_for(script.name, script.head, executable=script.executable, inline=inline)
     for candidate in candidates:
@@ -247,7 +248,7 @@ def find_interpreter(
 
 
 def module_name(file: str, head: bytes) -> str | None:
-    """The module as which to run a Python script, a path in its skill: one in a folder, with relative imports."""
+    """The module to run for the Python script at a path in its skill, if it is in a folder and has relative imports."""
     if not file.endswith('.py') or '/' not in file or not _RELATIVE_IMPORT.search(head):
         return None
     names = file.removesuffix('.py').split('/')
@@ -311,7 +312,7 @@ def _installed(interpreter: Interpreter, *, python: str | None, search_path: str
     if interpreter.is_python or (not anywhere and _PYTHON.fullmatch(name)):
         return shutil.which(python or sys.executable, path=search_path)
     names = (program, name) if anywhere or _is_common(program) else (name,)
-    # The `PATH` may lead into environments of other projects, so a script must not choose from all that is there.
+    # The `PATH` may lead into environments of other projects, so a script must not choose from everything on it.
     search_path = search_path if anywhere or name in _KNOWN else os.pathsep.join(_SYSTEM_FOLDERS)
     found = next((found for word in names if (found := shutil.which(word, path=search_path))), None)
     if found is None and name == 'uv':

@@ -55,10 +55,10 @@ class Launch:
     """The work folder of its conversation, or of this run."""
 
     is_private: bool
-    """Whether nobody but the scripts of the conversation puts files into the work folder."""
+    """Whether the work folder belongs to one conversation, or to one run, and is removed after it."""
 
     is_new: bool = False
-    """Whether the work folder was made for this run, so that it is empty and does not stay for others."""
+    """Whether the work folder was made for this run, so that it starts empty and no other run uses it."""
 
     room: WorkRoom
     """What the work folder may hold."""
@@ -106,7 +106,7 @@ class Command:
     """Text for its standard input; `None` gives an empty one."""
 
     null: str = os.devnull
-    """The file that is the empty one."""
+    """The file to open as an empty standard input."""
 
     timeout: float
     """Seconds it may run."""
@@ -121,7 +121,7 @@ class Command:
     """Descriptors it inherits."""
 
     on_start: Callable[[int], None] | None = None
-    """Called with its id as soon as it was started."""
+    """Called with its process id as soon as it has started."""
 
     watch: Watchdog | None = None
     """Asked repeatedly whether to stop it, and at the end whether the kernel did."""
@@ -153,7 +153,8 @@ def launch_command(
     """A shell command that starts in a work folder, for bash where it is installed, or else for sh.
 
     Raises:
-        SkillScriptExecutionError: The command cannot be passed to a program, or the work folder is elsewhere.
+        SkillScriptExecutionError: The command cannot be passed to a program, or the work folder is not on this machine
+            or is read-only.
     """
     folder = work_dir.local_path()
     return Launch(

@@ -1,4 +1,4 @@
-"""What a script may use of the machine."""
+"""Limits on what a script may use of the machine."""
 
 from __future__ import annotations
 

@@ -65,8 +65,8 @@ class SubprocessSkillScriptExecutor(ABC):
         env: Environment variables for every script, or a function that makes them from the `RunContext`.
         pass_env: Names of variables to pass on from this process to every script.
         skill_env: The same for the scripts of single skills, such as `{'weather': ['WEATHER_API_KEY']}`.
-        control_group: The folder of the control group in which each run gets a group of its own. By default it is found
-            where this process may make groups; `None` makes none.
+        control_group: The folder of the control group in which each run gets a group of its own. By default, it is one
+            in which this process may make groups; `None` makes none.
         dependencies: With `'uv'`, the Python packages that a skill needs are installed before its first script starts,
             in an environment of its own in the user's cache. See [`UvEnvironments`][pydantic_ai_skills.UvEnvironments].
         cwd: Whether a script starts in the work folder, in its own folder, or in its skill's folder.
@@ -116,7 +116,7 @@ class SubprocessSkillScriptExecutor(ABC):
     def watched(self) -> tuple[str, ...]:
         """Names of limits that are only watched, not enforced by the kernel, so they may be exceeded for a moment.
 
-        What the kernel can hold is tried once, by making control groups, which takes some milliseconds.
+        What the kernel can enforce is found out once, by making control groups, which takes a few milliseconds.
         """
         return watched_limits(self.limits, held=self._held())
 
@@ -182,7 +182,7 @@ class SubprocessSkillScriptExecutor(ABC):
         return Path(self.python_executable or sys.executable)
 
     def _on_python_if_needed(self, launch: Launch, head: ScriptHead, cancelled: Callable[[], bool]) -> Launch:
-        """Have Python run a script if uv cannot provide the packages that it declares: they may be installed there."""
+        """The launch, with Python in place of uv if uv cannot provide the declared packages: Python may have them."""
         check = uv_check(launch.interpreter, head)
         if not check or self._provides(check, launch, cancelled):
             return launch
@@ -240,7 +240,7 @@ class SubprocessSkillScriptExecutor(ABC):
             start = start_words(path, skill_dir, head, launch.interpreter)
             env = with_skill(launch.env, skill_dir, as_module='-m' in start)
             launch = replace(launch, start=start, env=env)
-            # Looked at again, right before it starts: it may have been replaced meanwhile.
+            # The script is checked again, right before it starts: it may have been replaced meanwhile.
             process, result = self._execute(launch, cleanup, cancelled, lambda: read_script_head(script))
         return process.unless_stopped(result, f'The script {script.name!r}')
 
@@ -284,7 +284,7 @@ class SubprocessSkillScriptExecutor(ABC):
         on_output: OnOutput | None = None,
         ctx: Any = None,
     ) -> ScriptResult:
-        """Like `run_command`, but it blocks; with a function that tells whether to stop it."""
+        """Like `run_command`, but it blocks. `cancelled` returns whether to stop the command."""
         variables, secrets = self.environment.build(None, ctx, base=self._base_variables())
         with ExitStack() as cleanup:
             launch = launch_command(
@@ -313,7 +313,7 @@ class SubprocessSkillScriptExecutor(ABC):
         cancelled: Callable[[], bool],
         check: Callable[[], object] = lambda: None,
     ) -> tuple[Process, ScriptResult]:
-        """Run it to its end. `check` raises if it must not be started."""
+        """Run what is launched to its end. `check` raises if it must not be started."""
         command = self._command(launch, cleanup)
         before = {} if launch.is_new or is_empty(launch.work_dir) else stamps_of(launch.work_dir)
         check()
@@ -331,7 +331,7 @@ class SubprocessSkillScriptExecutor(ABC):
         return process, replace(result, files=files, work_dir=launch.work_dir if files else None)
 
     def _tidy(self, launch: Launch) -> None:
-        """Make a private work folder private again, whatever the script did to its rights."""
+        """Make a private work folder private again, whatever the script did to its permissions."""
         if launch.is_private:
             close_to_others(launch.work_dir)
 

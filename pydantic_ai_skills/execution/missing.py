@@ -1,4 +1,4 @@
-"""What a script failed for lack of, in words for the model and for the developer."""
+"""Describes what a failed script was missing, for the model and for the developer."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class MissingNeed:
     """A package, program or key that a script lacked."""
 
     kind: Literal['python', 'npm', 'program', 'key']
-    """What it is: a Python package, an npm package, a program or a variable of the environment."""
+    """What it is: a Python package, an npm package, a program or an environment variable."""
 
     name: str
-    """Its name, as one would install or set it."""
+    """The name under which to install or set it."""
 
     provider: str = ''
-    """What brings a program that is not named like what brings it, such as LibreOffice."""
+    """What to install for a program that comes with something of another name: LibreOffice for `soffice`."""
 
     @property
     def for_model(self) -> str:

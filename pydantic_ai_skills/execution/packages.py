@@ -91,7 +91,7 @@ class UvEnvironments:
     def provide_for(
         self, script: SkillScript, *, python: str, builds: bool, cancelled: Callable[[], bool]
     ) -> Path | None:
-        """The environment with the packages that a script's skill needs; `None` if it needs none."""
+        """The Python of the environment with the packages that a script's skill needs; `None` if it needs none."""
         requirements = script.required_packages
         if not requirements:
             return None
@@ -113,7 +113,7 @@ class UvEnvironments:
             skill_name: The skill.
             requirements: The packages, such as `pypdf>=5`.
             python: The Python that the environment is for.
-            builds: Whether packages without a wheel may be built, unless `builds` of the constructor says it.
+            builds: Whether packages without a wheel may be built, unless `builds` of the constructor decides that.
             cancelled: Asked from time to time whether to give up.
 
         Raises:
@@ -129,7 +129,7 @@ class UvEnvironments:
             requirements=tuple(requirements),
             options=(*(() if builds else ('--only-binary', ':all:')), *self.index_options),
             # Scripts write no bytecode, so it is made now. That starts the environment's Python, which runs code of
-            # packages (`.pth` files), so not where they may not run any on this machine.
+            # packages (`.pth` files), so it is only made where they may run code on this machine.
             compiles=builds,
             deadline=time.monotonic() + self.timeout,
             cancelled=cancelled,
@@ -164,7 +164,7 @@ class UvEnvironments:
 
 
 def as_environments(dependencies: Literal['uv'] | UvEnvironments | None) -> UvEnvironments | None:
-    """What installs packages, as the developer named it in `dependencies`."""
+    """What installs packages, for the value of `dependencies` that the developer gave."""
     if dependencies is None or isinstance(dependencies, UvEnvironments):
         return dependencies
     if dependencies != 'uv':
@@ -184,7 +184,7 @@ def find_uv() -> str | None:
 
 
 class _Work:
-    """The making of one environment."""
+    """The making of one environment: its settings, its deadline and the runs of uv."""
 
     def __init__(
         self,
@@ -206,7 +206,7 @@ class _Work:
         self.cancelled = cancelled
 
     def digest(self) -> str:
-        """What the environment depends on, as a short name."""
+        """A short name that differs if anything that the environment depends on differs."""
         facts = [self.requirements, self.options, os.path.realpath(self.python), platform.machine()]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
@@ -223,7 +223,7 @@ class _Work:
         return SkillScriptExecutionError(f'The packages that this skill needs ({names}) cannot be installed: {why}')
 
     def run(self, *arguments: str, cwd: Path) -> None:
-        """Run uv to its end. In a folder without settings, which uv would read."""
+        """Run uv to its end. The folder must hold no settings, which uv would read."""
         command = [self.uv, *arguments, '--quiet', '--no-progress']
         with tempfile.TemporaryFile() as errors:
             process = subprocess.Popen(
@@ -245,7 +245,7 @@ class _Work:
 
 
 def _make(root: Path, name: str, work: _Work) -> None:
-    """Make an environment beside its place, and put it there when it is complete."""
+    """Make an environment beside its final place, and move it there when it is complete."""
     stage = root / f'.{name}.{uuid4().hex}'
     stage.mkdir(mode=0o700)
     try:

@@ -24,10 +24,10 @@ MAX_DEPTH = 32
 """How deep arguments may be nested."""
 
 _NOTES = frozenset({'title', 'description', 'default'})
-"""What a JSON schema says that does not limit the value: one with nothing else takes anything."""
+"""Keys of a JSON schema that do not limit the value: a schema with no other keys accepts anything."""
 
 _PLAIN = (str, bytes, int, float, type(None), os.PathLike, type, FunctionType)
-"""What has no parts with names."""
+"""Types of values that have no named parts."""
 
 
 class PathPolicy:
@@ -49,11 +49,11 @@ class PathPolicy:
         read: For each parameter that is read from, the folders it may lead to.
         write: For each parameter that is written to, the folders it may lead to.
         otherwise: The decision about scripts that have none of these parameters.
-        inside: The decision about those whose paths stay inside.
+        inside: The decision about scripts whose paths stay inside the folders.
         functions: Functions or scripts that the policy is for: each rule has to name a parameter of one of them.
 
     Raises:
-        SkillValidationError: Folders are not given as a list, or a rule names nothing in the `functions`.
+        SkillValidationError: Folders are not given as a list, or a rule names no parameter of the `functions`.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ def _named_values(value: Any, names: Container[str], depth: int = 0) -> Iterator
 
 
 def _fields(value: Any) -> Iterator[tuple[str, Any]]:
-    """What a value consists of: items, with the keys of a mapping or the names of fields where there are any."""
+    """The parts of a value, each with its key or the name of its field, or with an empty name."""
     if isinstance(value, Mapping):
         yield from ((str(name), item) for name, item in cast('Mapping[Any, Any]', value).items())
     elif isinstance(value, list | tuple | set | frozenset):
@@ -164,7 +164,7 @@ def _fields(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
-    """The attributes of a model, a dataclass or another object, also by the names under which a model is filled."""
+    """The attributes of a model, a dataclass or another object, also under the aliases of a model's fields."""
     kinds = cast('type[Any]', type(value)).__mro__
     declared: dict[str, Any] = getattr(kinds[0], '__pydantic_fields__', {})
     slots = (getattr(kind, '__slots__', ()) for kind in kinds)

@@ -52,7 +52,7 @@ _CHUNK = 64 * 1024
 """How much is read at once, as much as a pipe holds."""
 
 _LARGE_CHUNK = 1024 * 1024
-"""The same for long output, where a pipe can be made to hold that much. It takes time that most scripts never need."""
+"""The same for long output, for which the pipe is enlarged. That takes time, which most scripts do not need."""
 
 _CUT_NOTE_BYTES = 64
 """Room kept for the line that says how much was left out."""
@@ -109,7 +109,7 @@ class Process:
             if not killed and self._command.watch is not None:
                 left = self._command.watch.left_behind(self._process.pid)
         finally:
-            self._close()  # first: killing a group takes descriptors, of which there may be no others
+            self._close()  # first: killing a group needs descriptors, and there may be no others left
             self._kill_session()
             exit_code = self._reap()
             if self._command.group is not None:
@@ -190,7 +190,7 @@ class Process:
         return [SHELL, '-c', '; '.join([*setup, 'exec "$@"']), 'sh', *command.argv] if setup else command.argv
 
     def _pipe(self, theirs: ExitStack, ours: ExitStack, capture: StreamCapture | None) -> int:
-        """A pipe to its standard input or, if there is a `capture`, from one of its outputs. Returns its end."""
+        """Open a pipe to its standard input or, with a `capture`, from one of its outputs; return the process's end."""
         read, write = os.pipe()
         our_end, their_end = (write, read) if capture is None else (read, write)
         _opened(theirs, their_end)
@@ -277,7 +277,7 @@ def _pidfd(pid: int) -> int | None:
 
 
 async def in_thread(run: Callable[[Callable[[], bool]], ScriptResult]) -> ScriptResult:
-    """Call `run` in a worker thread, with a function that tells whether the call was cancelled meanwhile."""
+    """Call `run` in a worker thread, with a function that returns whether the call was cancelled meanwhile."""
     started, cancelled, finished = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> ScriptResult:

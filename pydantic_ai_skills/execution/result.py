@@ -45,12 +45,12 @@ class ScriptResult:
     work_dir: Path | None = None
     """The work folder of the conversation, if the script added or changed files and it is on this machine.
 
-    A script that is run without a toolset has a folder of its own, which is removed after many newer runs with files
-    and when this process ends.
+    A script that is run without a toolset has a folder of its own, which is removed once many newer runs have left
+    files, or when this process ends.
     """
 
     missing: MissingNeed | None = None
-    """What the script failed for lack of, if its output tells: a package, a program or a key."""
+    """What a failed script was missing, if its output says so: a package, a program or a key."""
 
     def __str__(self) -> str:
         parts = [self.stdout.rstrip('\n')] if self.stdout.rstrip('\n') else []

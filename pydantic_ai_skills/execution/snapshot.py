@@ -33,7 +33,7 @@ class SnapshotFile(NamedTuple):
 class FolderSnapshot(NamedTuple):
     """The regular files of a folder by name, and the SHA-256 of everything in it.
 
-    That is the names, kinds and modes of all there is, the contents of files and the targets of links.
+    The digest covers the names, kinds and modes of all entries, the contents of files and the targets of links.
     """
 
     files: tuple[SnapshotFile, ...]

@@ -30,7 +30,7 @@ class OutputStream:
         self._held = ''
 
     def feed(self, chunk: bytes) -> None:
-        """Pass on bytes that were read; none at the end of the stream."""
+        """Pass on bytes that were read; no bytes mean the end of the stream."""
         text = self._held + self._decode(chunk, not chunk)
         cut = len(text) if not chunk else self._safe_end(text)
         self._held = text[cut:]
@@ -48,7 +48,7 @@ class OutputStream:
 
 
 def _unfinished(text: str, secret: str) -> int:
-    """Where the end of a text begins that is the beginning of a secret."""
+    """Where the longest end of a text starts that is also the beginning of a secret, or else the length of the text."""
     for size in range(min(len(secret) - 1, len(text)), 0, -1):
         if text.endswith(secret[:size]):
             return len(text) - size
@@ -56,6 +56,6 @@ def _unfinished(text: str, secret: str) -> int:
 
 
 def _spanning(text: str, secret: str, end: int) -> int:
-    """Where a secret begins that is cut at `end`; `end` if none is."""
+    """Where a secret begins that a cut at `end` would split; `end` if there is none."""
     found = text.find(secret, max(0, end - len(secret) + 1), end + len(secret) - 1)
     return end if found < 0 else found

@@ -41,7 +41,7 @@ LOAD = 20
 """A slow look is followed by a pause this many times as long, so that looking takes less than 5 % of one core."""
 
 BYTES_PER_FILE = 8192
-"""A run may have one file in memory for this much of its memory: the kernel needs one or two KiB for an empty one."""
+"""A run may have one file in memory per this many bytes of its memory. An empty one takes the kernel 1 or 2 KiB."""
 
 _TOGETHER = ('memory', 'processes', 'work_folder')
 """Limits on all processes of a run together."""
@@ -97,7 +97,7 @@ def can_watch(*, platform: str | None = None) -> bool:
 def apply_limits(limits: ScriptLimits, pid: int, *, own_namespace: bool = False) -> None:
     """Set the kernel's limits on a waiting process. Its children inherit them.
 
-    Only in a user namespace of its own does the kernel count the processes of this run, not all of the user.
+    Only in a user namespace of its own does the kernel count the processes of this run, not all those of the user.
     """
     import resource  # not on every platform
 
@@ -123,9 +123,9 @@ def limits_in_shell(limits: ScriptLimits, *, held: Container[str]) -> list[str]:
         lines += [f'ulimit -S{flag} {soft // unit}', f'ulimit -H{flag} {hard // unit}']
     tasks = None if 'processes' in held or not can_watch() else most_tasks(limits)
     if tasks is not None:
-        # The kernel counts all tasks of a user, except root's. All that the machine has now are at least as many.
+        # The kernel counts all tasks of the user, except root's: at most as many as the machine has now.
         most = _count_tasks() + tasks
-        lines.append(f'ulimit -u {most} 2>/dev/null || ulimit -p {most}')  # shells call it the one or the other
+        lines.append(f'ulimit -u {most} 2>/dev/null || ulimit -p {most}')  # the letter depends on the shell
     return lines
 
 
@@ -161,7 +161,7 @@ MAX_LEFT = 10
 """How many of the processes that a script left running are named."""
 
 MAX_COMMAND_BYTES = 200
-"""How much of the command line of each is told."""
+"""How much of the command line of each of them is shown."""
 
 
 class ProcessInfo(NamedTuple):
@@ -236,10 +236,10 @@ class Watchdog:
         return self._used_memory_up() if self._group is not None and self._group.ran_out_of_memory() else None
 
     def left_behind(self, pid: int) -> tuple[str, ...]:
-        """The commands of what still runs after process `pid`, which led the run, has ended."""
-        if self._group is not None:  # everything that a run starts is in it, and an empty one can be removed
+        """The commands of the processes that still run after process `pid`, which led the run, has ended."""
+        if self._group is not None:  # it has every process of the run, and can only be removed when it is empty
             found = set[int]() if self._group.remove() else self._group.pids()
-        else:  # what has lost its parent is known by its session, and asking for that is quick
+        else:  # processes that lost their parent are found by their session, which is quick
             found = {info.pid for info in run_processes(pid)} if _has_more(pid, 1) else set[int]()
         commands = (_command_of(each) for each in sorted(found - {pid}))
         return tuple(islice(filter(None, commands), MAX_LEFT))
@@ -277,9 +277,9 @@ class Watchdog:
         if most is not None and found.files > most:
             return f'the work folder holds more than {most:,} files'
         grown = lost > (self._limits.work_folder or 0)
-        # What has a name is often enough to tell; the rest takes a look at all files that are open.
+        # The files with a name are often enough to decide; counting the rest means looking at all open files.
         hidden = Measured(0) if found.size > limit else unlinked(self._work_dir, processes, thorough=grown)
-        # Where not everything can be counted, the space that is gone has to tell.
+        # Where not everything can be counted, the space that is gone decides.
         if found.size + hidden.size > limit or (grown and not (found.complete and hidden.complete)):
             return f'the work folder holds more than {limit / MIB:g} MiB'
         return None
@@ -303,7 +303,7 @@ def _count_tasks() -> int:
 
 
 def _has_more(session: int, most: float) -> bool:
-    """Whether a session has more processes than `most`. Asks for one process after another, newest first."""
+    """Whether a session has more processes than `most`. Checks one process after another, newest first."""
     count = 0
     for pid in sorted(map(int, filter(str.isdigit, os.listdir('/proc'))), reverse=True):
         with suppress(ProcessLookupError):
@@ -363,7 +363,7 @@ def _proportional(info: ProcessInfo) -> int:
     try:
         with open(f'/proc/{info.pid}/smaps_rollup', 'rb') as file:
             lines = file.read().splitlines()
-    except PermissionError:  # it forbids to look into it, or belongs to another user
+    except PermissionError:  # it may not be inspected, or belongs to another user
         return info.resident
     except OSError:  # it has ended
         return 0

@@ -1,4 +1,4 @@
-"""Makes a work folder on this machine a workspace of pydantic-ai: its files, and commands that an executor runs.
+"""Presents a work folder on this machine as a pydantic-ai workspace: its files, and commands that an executor runs.
 
 No path leads out of the folder. Links in it are resolved, and what they lead to is opened step by step, without
 following any other link: one that is swapped meanwhile gives an error.
@@ -62,7 +62,7 @@ class CommandExecutor(Protocol):
 class WorkDirBackend:
     """The work folder of a conversation as the back end of a workspace.
 
-    It keeps the contract of pydantic-ai but for what a command leaves running: that is stopped with the command.
+    It keeps the contract of pydantic-ai, except that processes left running by a command are stopped with it.
     """
 
     def __init__(self, work_dir: WorkDir, executor: CommandExecutor) -> None:
@@ -117,7 +117,7 @@ class WorkDirBackend:
         return await self._at(path, _read)
 
     async def write_bytes(self, path: str, data: bytes) -> None:
-        """Write a file beside its place, then put it there; it keeps its mode."""
+        """Write a file beside its place, then move it there. An existing file keeps its mode."""
         await self._at(path, partial(_write, data=data), make=True)
 
     async def stat(self, path: str) -> FileEntry:
@@ -140,7 +140,7 @@ class WorkDirBackend:
         await to_thread.run_sync(self._remove, path)
 
     async def exists(self, path: str) -> bool:
-        """Whether there is anything inside the work folder."""
+        """Whether a path leads to anything inside the work folder."""
         try:
             await self._at(path, _status)
         except OSError:
@@ -188,7 +188,7 @@ class WorkDirBackend:
             ]
 
     def _kind(self, path: str, status: os.stat_result) -> tuple[bool, int]:
-        """Whether an entry is a folder, and its size; of a link that leads outside nothing is told."""
+        """Whether an entry is a folder, and its size. A link that leads outside is not followed."""
         if stat.S_ISLNK(status.st_mode):
             with suppress(OSError):
                 steps = self._steps(path)

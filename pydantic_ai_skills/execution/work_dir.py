@@ -1,4 +1,4 @@
-"""Tells in which folder the scripts of a conversation start, read and write; makes and removes private ones."""
+"""Finds the folder in which the scripts of a conversation start, read and write; makes and removes private ones."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ KEPT_FOLDERS = 64
 """How many of the last runs without a conversation keep their files. All are removed when this process ends."""
 
 MAX_READ_BYTES = 10 * 1024 * 1024
-"""How long a file in a work folder may be that is read, by default."""
+"""How many bytes a file in a work folder may have to be read, by default."""
 
 
 class WorkDir(NamedTuple):
@@ -61,13 +61,13 @@ class WorkDir(NamedTuple):
     """Whether it belongs to one conversation, or to one run, and is removed after it."""
 
     is_new: bool = False
-    """Whether it was made for one run, so that it is empty and does not stay for others."""
+    """Whether it was made for one run, so that it starts empty and no other run uses it."""
 
     def local_path(self) -> Path:
         """Where it is on this machine.
 
         Raises:
-            SkillScriptExecutionError: It is elsewhere, or must not be written to.
+            SkillScriptExecutionError: It is not on this machine, or is read-only.
         """
         if self.path is None:
             raise SkillScriptExecutionError(
@@ -79,7 +79,7 @@ class WorkDir(NamedTuple):
         return self.path
 
     def relative(self, name: str) -> str:
-        """A name as it is below the folder: a script may have printed the whole path."""
+        """A name relative to the folder: a script may have printed the whole path."""
         return name.removeprefix(f'{self.path}/')
 
 
@@ -143,7 +143,7 @@ class WorkDirs:
 
         Raises:
             SkillScriptExecutionError: It cannot be made.
-            UserError: Only a run can tell, or there is no conversation.
+            UserError: Only a run determines the folder, its function has to wait, or there is no conversation.
         """
         if isinstance(where, str):
             if callable(self._chosen):
@@ -171,7 +171,7 @@ class WorkDirs:
         _remove(gone)
 
     def _known(self, folder: Folder, key: str) -> WorkDir:
-        """The folder that was used last, or else a new one. It takes no look at a known one."""
+        """The folder that was used last, without a check that it still exists, or else a new one."""
         with self._lock:
             kept = self._mine().get(key) if folder is None else None
             known = WorkDir(path=kept.path, is_private=True) if kept else self._named.get(folder)
@@ -268,7 +268,7 @@ def work_dir_for(script: SkillScript, skill_dir: Path) -> Generator[WorkDir]:
 
 
 def is_empty(folder: Path) -> bool:
-    """Whether there is nothing in a work folder, so that there are no files to list; false if that cannot be told."""
+    """Whether a work folder is empty, so that there are no files to list; false if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return next(entries, None) is None
@@ -279,7 +279,7 @@ def is_empty(folder: Path) -> bool:
 def _forget(kept: OrderedDict[str, _Kept], process: int) -> None:
     folders = [each.path for each in kept.values()]
     if folders and process == os.getpid():
-        # In a thread: an object may be gone while an event loop is running.
+        # In a thread: the object may be collected while an event loop is running.
         threading.Thread(target=_remove, args=(folders,)).start()
 
 
@@ -290,7 +290,7 @@ def _remove(folders: Iterable[Path]) -> None:
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
-    """What tells a folder from another one in its place; `None` for a link and if there is none."""
+    """What distinguishes a folder from another one put in its place; `None` if it is a link or does not exist."""
     with suppress(OSError), OpenFolder.beneath(str(folder.parent), (folder.name,)) as opened:
         status = opened.status()
         return status.st_dev, status.st_ino
@@ -318,7 +318,7 @@ def _conversation(ctx: RunContext[Any] | None) -> str | None:
 
 
 def _without_waiting(answer: Awaitable[Folder]) -> Folder:
-    """What an async function answers if it answers at once."""
+    """The result of an async function that does not have to wait."""
     steps = answer.__await__()
     try:
         next(steps)
@@ -340,7 +340,7 @@ with suppress(AttributeError):  # there are no forks on Windows
 
 
 def make_private_folder() -> Path:
-    """Make an empty folder that only this user can reach, whatever rights a script gives to it."""
+    """Make an empty folder that only this user can reach, whatever permissions a script gives it."""
     with _lock:
         while True:
             with suppress(IndexError, FileNotFoundError):  # there is none yet, or somebody has tidied up
@@ -352,7 +352,7 @@ def make_private_folder() -> Path:
 
 
 def close_to_others(folder: Path) -> None:
-    """Give only this user rights to a private folder, if a script changed that."""
+    """Give only this user access to a private folder again, if a script changed that."""
     with suppress(OSError):
         if stat.S_IMODE(os.lstat(folder).st_mode) != 0o700:
             with OpenFolder.beneath(str(folder.parent), (folder.name,)) as opened:

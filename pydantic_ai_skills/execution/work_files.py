@@ -26,7 +26,7 @@ MAX_LISTED_DEPTH = 32
 """How deep in nested folders files are listed."""
 
 MAX_WATCHED_FILES = 20_000
-"""Of how many files in a folder it is noticed that a script added or changed them."""
+"""How many files in a folder are watched for additions and changes by a script."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class ScriptFile:
 
 
 def stamps_of(folder: Path) -> dict[str, FileStamp]:
-    """The regular files below a folder, with what tells whether they change; no links, devices and pipes."""
+    """The regular files below a folder, each with a stamp that shows changes; no links, devices or pipes."""
     with suppress(OSError), open_work_folder(folder) as opened:
         found = islice(opened.walk(MAX_LISTED_DEPTH, skip_errors=True), MAX_WATCHED_FILES)
         return {entry.path: stamp(entry.status) for entry in found if stat.S_ISREG(entry.status.st_mode)}
@@ -158,5 +158,5 @@ def _replace(folder: OpenFolder, name: str, data: bytes | BinaryIO) -> None:
 
 
 def _path_in(folder: OpenFolder, name: str) -> str:
-    """The path of an entry: its name, where it is reached by the folder's descriptor."""
+    """The path of an entry; only its name where it is reached through the folder's descriptor."""
     return name if folder.descriptor is not None else f'{folder.path}{os.sep}{name}'

@@ -168,7 +168,7 @@ class WorkspaceSkillScriptExecutor:
     ) -> ScriptResult:
         """Run a shell command in a workspace, and copy the folders of skills there first unless it is on this machine.
 
-        Where the command names such a folder, it gets the name of the copy. Workspaces tell the output at the end only.
+        Paths of such folders in the command become those of the copies. Workspaces return the output only at the end.
 
         Raises:
             SkillScriptExecutionError: There is no workspace, or it refused.
@@ -199,7 +199,7 @@ class WorkspaceSkillScriptExecutor:
             start_in = posixpath.dirname(path) if self.cwd == 'script' else folder
             command = f'cd {shlex.quote(start_in)} && {command}'
         if arguments.stdin is not None:
-            # Commands have no standard input in a workspace, so the script reads a file, removed before it starts.
+            # Commands have no standard input in a workspace, so the script's is a file, removed before it starts.
             stdin = f'{folder}.stdin-{uuid4().hex}'
             await workspace.write_bytes(stdin, arguments.stdin.encode())
             command = f'exec <{shlex.quote(stdin)}; rm -f {shlex.quote(stdin)}; {command}'
@@ -269,7 +269,7 @@ def _command_line(interpreters: list[Interpreter], start: list[str], arguments: 
 
 
 def _can_run(program: str, interpreter: Interpreter, start: list[str]) -> str:
-    """A shell command that succeeds if the program is there, and can provide the packages that it has to."""
+    """A shell command that succeeds if the program is installed and can provide the packages that it has to."""
     is_there = f'command -v {shlex.quote(program)} >/dev/null 2>&1'
     if not interpreter.dependencies:
         return is_there
@@ -326,7 +326,7 @@ class _Copies:
         key = None if ref is None else (ref.provider, ref.id, target)
         if anew or key is None or key not in self._known:
             async with self._alone(key or target) as waited:
-                # After waiting, the copy that was just made will do; a script of it may be running already.
+                # After waiting, the copy that was just made is used: a script in it may be running already.
                 if (anew and not waited) or not await workspace.exists(f'{target}/{COMPLETE}'):
                     await self._write(workspace, target, snapshot)
             if key is not None:

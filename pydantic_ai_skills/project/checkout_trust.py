@@ -52,8 +52,8 @@ class Remembered(NamedTuple):
 class UserTrust:
     """What this user trusts: checkouts, and the hosts that a token may be sent to.
 
-    `pydantic-ai-skills trust` writes it. A program that people start in folders of others passes it on, so that the
-    files of such a folder are only looked at until the user trusts it:
+    `pydantic-ai-skills trust` writes it. A program that people start in folders of others passes it to the project,
+    so that the files of such a folder are only looked at until the user trusts it:
 
     ```python {test="skip"}
     from pydantic_ai_skills import SkillsProject, UserTrust
@@ -97,7 +97,7 @@ class UserTrust:
 
         Raises:
             OSError: There is no such folder, or the file cannot be written.
-            SkillValidationError: The file is not believed, or part of the checkout.
+            SkillValidationError: The file is not believed, or is part of the checkout.
         """
         checkout = os.path.realpath(folder)
         identity = folder_identity(Path(checkout))
@@ -111,7 +111,7 @@ class UserTrust:
         return Path(checkout)
 
     def revoke(self, folder: str | Path) -> bool:
-        """Trust a checkout no longer, whether its folder still exists or not. Returns whether it was remembered."""
+        """Stop trusting a checkout, whether its folder still exists or not. Returns whether it was remembered."""
         with self._changing() as remembered:
             return remembered.checkouts.pop(os.path.realpath(folder), None) is not None
 
@@ -122,7 +122,7 @@ class UserTrust:
         return _without_default_port(origin) in self.read().tokens.get(variable, ())
 
     def bind_token(self, variable: str, host: str) -> str:
-        """Let the token in an environment variable be sent to a host, and to no other, and return the host's origin.
+        """Let the token in an environment variable be sent to one more host, and return the host's origin.
 
         Args:
             variable: The name of the variable.
@@ -139,7 +139,7 @@ class UserTrust:
         return origin
 
     def unbind_token(self, variable: str, host: str) -> bool:
-        """Send a token no longer to this host. Returns whether it was bound to it."""
+        """Stop a token from being sent to this host. Returns whether it was bound to it."""
         origin = _origin(host)
         with self._changing() as remembered:
             hosts = remembered.tokens.pop(variable, [])

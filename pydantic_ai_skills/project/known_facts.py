@@ -1,4 +1,4 @@
-"""What the lock file of a project knows about the content that a skill has now."""
+"""What the lock file of a project knows about the present content of a skill."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class KnownFacts:
             return LockDocument()  # reported where it matters
 
     def is_locked(self, skill: Skill[Any]) -> bool:
-        """Whether a skill is pinned with the content that it has."""
+        """Whether a skill is pinned with its present content."""
         return skill.source is not None and is_locked(self._document, skill.source)
 
     def about(self, skill: Skill[Any]) -> SkillFacts:
-        """Who signed a skill, what scanners said and how it did in evals, with the content that it has."""
+        """Who signed a skill, what scanners said and how it did in evals, all for its present content."""
         facts, source = self._document.facts, skill.source
         if source is not None and source.content_hash is not None:
             known = facts.get(source.content_hash, SkillFacts())
             return replace(known, signed_by=source.signed_by or known.signed_by)
-        # To hash the files of a skill that nothing is known about takes time for nothing.
+        # Hashing the files of a skill about which nothing is known would waste time.
         is_named = any(known.name == skill.name for known in facts.values())
         content = read_folder(SkillFolder(skill.path)).content_hash if skill.path and is_named else None
         return facts.get(content or '', SkillFacts())

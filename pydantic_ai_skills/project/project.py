@@ -83,8 +83,8 @@ class SkillsProject(ProjectFolder):
 
         Raises:
             SandboxUnavailableError: The project requires a sandbox, and none can be made.
-            SkillValidationError: The project, or a directory, is not trusted. Of `'standard'`, only the user's own
-                directories are used then.
+            SkillValidationError: The project, or a directory, is not trusted. `'standard'` raises nothing: only the
+                user's own directories are used then.
         """
         settings = self.settings
         if read_only:
@@ -255,7 +255,7 @@ class SkillsProject(ProjectFolder):
     def add(self, source: ProjectSource, *, progress: ProgressCallback | None = None) -> SkillRegistry:
         """Fetch a source, and write it to `pyproject.toml` and the lock file.
 
-        It takes the place of one with the same address and path, so adding it with another ref changes the ref.
+        It replaces a source with the same address and path, so adding it with another ref changes the ref.
 
         Returns:
             Its registry, with the locked skills.
@@ -353,7 +353,7 @@ class SkillsProject(ProjectFolder):
         registries = [self.registry(source, offline=True, require=False) for source in self.sources]
         for registry in registries:
             if registry.only is not None:
-                registry.find()  # says which folders it leaves out
+                registry.find()  # finds out which folders `only` leaves out
         prune_lock(self.lock_file, lambda locked, path: any(path in _pinned(each, locked) for each in registries))
 
 
@@ -379,7 +379,7 @@ def _nothing_found(registry: SourceRegistry, found: FoundSkills) -> str:
 
 
 def _check_fetched(registry: SourceRegistry) -> None:
-    """Fetch what a registry has now; fails if that cannot be done, even if it could before."""
+    """Fetch what a registry has now. Raises a `SkillRegistryError` if that fails, whatever was fetched before."""
     failures = [problem.message for problem in registry.fetch_all().problems if problem.is_source_failure]
     if failures:
         raise SkillRegistryError(' '.join(failures))

@@ -31,7 +31,7 @@ PROJECT_FILE = 'pyproject.toml'
 
 
 class ProjectFolder:
-    """What the files of a project say. Until the user trusts it, that is data to look at."""
+    """What the files of a project say. Until the user trusts the project, that is only data to look at."""
 
     def __init__(self, root: str | Path, *, trust: UserTrust | None = None) -> None:
         """Remember a project; its file is read on first use.
@@ -48,7 +48,7 @@ class ProjectFolder:
 
     @cached_property
     def settings(self) -> ProjectSettings:
-        """What the file says about skills; of an untrusted project, only what there is to see.
+        """What the file says about skills; for an untrusted project, only where they are and how to list them.
 
         Raises:
             SkillValidationError: The file is not TOML, or a setting does not exist or fit.
@@ -57,7 +57,7 @@ class ProjectFolder:
         return said if self.is_trusted else said.as_data()
 
     def known_facts(self) -> KnownFacts:
-        """What its lock file knows about skills now; nothing, of an untrusted project."""
+        """What its lock file knows about skills now; nothing for an untrusted project."""
         from .known_facts import KnownFacts
 
         return KnownFacts(self)
@@ -78,7 +78,7 @@ class ProjectFolder:
             raise SkillValidationError(refusal(self.checkout, self.trust))
 
     def check_directory(self, directory: str | Path) -> None:
-        """The same for a directory of skills, which may be elsewhere. Where the user keeps skills, nobody else does."""
+        """The same for a directory of skills, which may be elsewhere. The user's own folders are always trusted."""
         if self.trust is not None and not is_users_own(expand_home(directory)):
             type(self).find(expand_home(directory), trust=self.trust).check_trusted()
 
@@ -155,7 +155,7 @@ class ProjectFolder:
         """The folder or file on this machine that a source names; its path starts from the project's folder."""
         path = Path(os.path.normpath(self.root / expand_home(source.url)))
         if (on_github := github_url(source.url)) and not path.exists():
-            # Not taken for it: a folder that went missing must not become the repository of a stranger.
+            # Never assumed: a folder that went missing must not become the repository of a stranger.
             raise SkillValidationError(
                 f'url = {source.url!r} is a folder of the project, and there is none. If you mean the repository on '
                 f'GitHub, write url = "{on_github}".'
@@ -163,7 +163,7 @@ class ProjectFolder:
         return path
 
     def required_of(self, source: ProjectSource) -> tuple[Requirement, ...]:
-        """What skills of a source have to have, by what the project and the source say."""
+        """What the project and a source require of the source's skills."""
         return check_requirements((*self.settings.require, *source.require))
 
     def signers_of(self, source: ProjectSource) -> list[str | SigstoreIdentity]:
@@ -178,7 +178,7 @@ class ProjectFolder:
         return signer
 
     def token_env(self, source: ProjectSource, *, offline: bool) -> str | None:
-        """The variable with the token of a source: what the file says is a wish, which the user grants for a host."""
+        """The variable with the token of a source. The file asks for it, and the user allows it for a host."""
         if self.trust is None or source.token_env is None or source.is_local:
             return source.token_env
         origin = origin_of(source.url)

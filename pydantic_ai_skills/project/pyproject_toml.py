@@ -43,11 +43,11 @@ _IN_TOML = ConfigDict(
 
 
 FolderName = Annotated[str, Field(pattern=r'^[^\x00]*$')]
-"""The path of a folder, which no system lets have a NUL."""
+"""The path of a folder. No system allows a NUL in it."""
 
 
 class ProjectSource(SourceSettings):
-    """A source that a project has skills from: one `[[tool.pydantic-ai-skills.git]]`, or that of another kind."""
+    """A source that a project has skills from: one table `[[tool.pydantic-ai-skills.git]]`, or of another kind."""
 
     model_config = _IN_TOML
 
@@ -111,7 +111,7 @@ class ProjectSettings(BaseModel):
     timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     pass_env: tuple[str, ...] = ()
     require: tuple[Requirement, ...] = ()
-    """What the skills of all its sources have to have to be offered."""
+    """What the skills of all its sources must have to be offered."""
 
     signers: tuple[str | SigstoreIdentity, ...] = ()
     """Who may sign the skills of all its sources."""
@@ -121,11 +121,11 @@ class ProjectSettings(BaseModel):
 
     @classmethod
     def setting_names(cls) -> list[str]:
-        """The settings, for people: each kind of source has a table."""
+        """The names of the settings that people write: each kind of source has a table."""
         return [*(name.replace('_', '-') for name in cls.model_fields if name != 'sources'), *KINDS]
 
     def as_data(self) -> ProjectSettings:
-        """What counts of an untrusted checkout: what there is to see, and nothing about what runs and how."""
+        """The settings that count in an untrusted checkout: what to look at, and nothing about what runs and how."""
         shown = ('directories', 'max_depth', 'catalog_budget', 'sources')
         return ProjectSettings().model_copy(update={name: getattr(self, name) for name in shown})
 
@@ -159,7 +159,7 @@ def read_settings(file: Path) -> ProjectSettings:
 
 
 def _of_kind(kind: str, entry: object) -> object:
-    """An entry of the table of a kind of sources, which says its kind."""
+    """An entry of a table of sources, with the kind that the table stands for."""
     return {**cast('dict[str, object]', entry), 'kind': kind} if isinstance(entry, dict) else entry
 
 
@@ -226,7 +226,7 @@ def _changed(block: list[str], before: Mapping[str, Any], after: Mapping[str, An
 
 
 def _lines(fields: Mapping[str, Any], heading: str) -> list[str]:
-    """The lines of settings, ended as the heading above them is."""
+    """The lines of settings, with the line ending of the heading above them."""
     return [f'{key} = {_value(value)}{_newline(heading)}' for key, value in fields.items()]
 
 
@@ -261,7 +261,7 @@ def _blocks(lines: list[str], kind: str) -> Iterator[tuple[int, int]]:
         heading = _HEADING.match(line.rstrip('\r\n'))
         if heading is not None and heading['kind'] == kind:
             end = next((n for n in range(start + 1, len(lines)) if _ANY_HEADING.match(lines[n])), len(lines))
-            # Comments and blank lines before the next heading belong to it.
+            # Comments and blank lines before the next heading belong to that heading.
             while end > start + 1 and _EMPTY.match(lines[end - 1].rstrip('\r\n')):
                 end -= 1
             yield start, end

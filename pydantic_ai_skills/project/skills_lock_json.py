@@ -19,17 +19,17 @@ KINDS = {'github': '', 'git': 'git+', 'gitlab': 'git+', 'local': '', 'well-known
 
 
 class InstalledSkills(NamedTuple):
-    """What such a file means here."""
+    """What a `skills-lock.json` means for a project."""
 
     sources: tuple[ProjectSource, ...]
     """The sources, each with the names of the skills that were installed from it."""
 
     left: tuple[str, ...]
-    """Why an entry is none of them, for each that is not."""
+    """For each entry that gives no source, why."""
 
 
 class _Entry(BaseModel):
-    """One skill. The file has more keys, of which none pins a commit."""
+    """One skill. The file has more keys, none of which pins a commit."""
 
     source: str
     sourceType: str

@@ -213,6 +213,6 @@ def _skill_md(fields: Mapping[str, Any], content: str) -> str:
 def _yaml(value: Any) -> str:
     if isinstance(value, str) and _NEEDS_NO_QUOTES.fullmatch(value):
         return value
-    # JSON is YAML, except for characters that YAML takes for the end of a line or does not take at all.
+    # JSON is YAML, except for characters that YAML reads as the end of a line or does not allow.
     text = json.dumps(value, ensure_ascii=False)
     return _NOT_PRINTABLE.sub(lambda match: f'\\U{ord(match[0]):08x}', text)

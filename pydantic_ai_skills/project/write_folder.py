@@ -14,7 +14,7 @@ from pydantic_ai_skills.filesystem.safe_open import OpenFolder
 from .pyproject_toml import ProjectSource
 
 _CONTROL_FOLDERS = frozenset({'.git', '.hg', '.svn', '.bzr', '.jj', '.sl', '.pijul', '_darcs', 'cvs', '_mtn'})
-"""Where version control systems keep what they run and believe."""
+"""Folders of version control systems, which hold commands they run and settings they trust."""
 
 _SHORT_NAME = re.compile(r'(?:git|hg|svn|bzr|jj|sl|pijul)~\d+')
 """What Windows also calls a name that begins with a dot."""
@@ -23,7 +23,7 @@ _SHORT_NAME = re.compile(r'(?:git|hg|svn|bzr|jj|sl|pijul)~\d+')
 def folder_in(root: Path, path: str | Path, *, setting: str) -> Path:
     """The folder of a project that a setting names for writing. It need not exist.
 
-    It is walked from descriptor to descriptor, so that a link in the checkout leads nowhere.
+    It is walked from descriptor to descriptor, so that no link in the checkout is followed.
 
     Raises:
         SkillValidationError: It is not inside the project, goes through a link, or belongs to version control.
@@ -39,7 +39,7 @@ def folder_in(root: Path, path: str | Path, *, setting: str) -> Path:
         with OpenFolder.beneath(str(root), steps):
             return folder
     except FileNotFoundError:
-        return folder  # what does not exist is no link
+        return folder  # what does not exist cannot be a link
     except (OSError, ValueError):
         raise SkillValidationError(f'{what} goes through a link, or something else that is not a folder.') from None
 
@@ -48,7 +48,7 @@ def folder_for(source: ProjectSource, root: Path, *, sources: Iterable[ProjectSo
     """Where the files of a source go: apart from the project's own `skills` and from those of other `sources`.
 
     Raises:
-        SkillValidationError: They must not go there.
+        SkillValidationError: `folder_in` refuses the folder, or it overlaps with one of those.
     """
     folder = folder_in(root, source.into or '', setting='into')
     for taken, reason in _taken_folders(source, root, sources, skills):
@@ -58,7 +58,7 @@ def folder_for(source: ProjectSource, root: Path, *, sources: Iterable[ProjectSo
 
 
 def is_same_place(one: ProjectSource, other: ProjectSource) -> bool:
-    """Whether two sources are the same folder of the same source, if perhaps at another ref."""
+    """Whether two sources are the same folder of the same source, at any ref."""
     return (one.kind, one.url, one.path) == (other.kind, other.url, other.path)
 
 

@@ -66,7 +66,7 @@ class Handshake:
             os.write(self._go, b'.')
 
     def in_memory(self) -> Iterator[int]:
-        """The folders of the sandbox whose files are in memory, each open until the next one is asked for."""
+        """Descriptors of the sandbox's folders whose files are in memory, each open until the next one is requested."""
         for folder in ('/tmp', '/dev/shm') if self.sandbox is not None else ():  # noqa: S108
             with suppress(OSError):  # not there yet, or not any more
                 # By descriptor: until the sandbox is set up, the path may lead to the host's own folder again.

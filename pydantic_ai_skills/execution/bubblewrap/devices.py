@@ -61,7 +61,7 @@ class ReadOnlyDevices:
             self.enter(cleanup)
 
     def enter(self, cleanup: ExitStack) -> Entrance:
-        """The way into the namespace, which is open until the cleanup.
+        """How to start a command in the namespace, which stays open until the cleanup.
 
         Raises:
             OSError: The namespace had to be made again, which failed, or too many files are open.

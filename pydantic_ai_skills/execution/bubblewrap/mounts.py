@@ -87,7 +87,12 @@ def _installed_at(path: str) -> dict[str, list[str]]:
 
 
 def shown(folder: Path, *, way_out: str, writable: bool = False) -> list[str]:
-    """Show a folder or a file to the script, unless it holds this user's home or belongs to the system."""
+    """Show a folder or a file to the script.
+
+    Raises:
+        SkillScriptExecutionError: It does not exist, holds this user's home or more of the system than a script needs,
+            or is to be `writable` and belongs to the system.
+    """
     real = Path(os.path.realpath(folder))
     if not real.exists():
         raise SkillScriptExecutionError(f'{folder} cannot be shown to a script: it does not exist.')
@@ -101,18 +106,18 @@ def shown(folder: Path, *, way_out: str, writable: bool = False) -> list[str]:
 
 
 def outer_first(mounts: list[str]) -> list[str]:
-    """The same mounts, each before those inside it, which it would hide. At the same place the last one counts."""
+    """The same mounts, each before those inside it, which it would hide. Of several at one place, the last counts."""
     by_place = {place: (option, source) for option, source, place in zip(*[iter(mounts)] * 3, strict=True)}
     places = sorted(by_place, key=lambda place: place.count('/'))
     return [word for place in places for word in (*by_place[place], place)]
 
 
 def hidden_mounts(folder: Path, *, most: int = MAX_FILES) -> list[str]:
-    """Hide sockets, pipes and devices in a folder: read-only or not, programs of the host could be reached by them."""
+    """Hide sockets, pipes and devices in a folder: even read-only, they lead to programs of the host."""
     hidden: list[str] = []
     waiting, count = [os.fspath(folder)], 0
     while waiting:
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:  # what cannot be read is not reached, either
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:  # what cannot be read cannot be reached either
             for entry in entries:
                 count += 1
                 if entry.is_dir(follow_symlinks=False):

@@ -154,7 +154,7 @@ class ArgparseReader:
         return returned
 
     def _items(self, node: ast.expr, scope: Scope) -> list[Any]:
-        """What a loop goes over; something unknown once if it cannot be read."""
+        """The items of a loop; one unknown item if they cannot be read."""
         if isinstance(node, ast.Tuple | ast.List):
             found = [self._value(item, scope) or literal(item, self._names(scope)) for item in node.elts]
         else:
@@ -210,7 +210,7 @@ class ArgparseReader:
         return None
 
     def _call_own(self, name: str, values: list[Any], named: dict[str, Any]) -> Any:
-        """Follow a call of a function of the script: once if it is given no parser, else for each parser."""
+        """Follow a call of a function of the script: every call that passes a parser, otherwise only the first."""
         gives_parser = any(isinstance(value, Parser | _Group | _Commands) for value in (*values, *named.values()))
         if name in self._active or (name in self._called and not gives_parser):
             return self._called.get(name)

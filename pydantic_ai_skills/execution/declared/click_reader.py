@@ -137,7 +137,7 @@ def _parameter(call: ast.Call, kind: str, constants: Constants) -> Parameter | N
 
 
 def _flags(words: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Flags, and those after a slash, which switch it off."""
+    """Flags, and the flags after a slash, which switch the parameter off."""
     pairs = [word.partition('/') for word in words]
     return tuple(on.strip() for on, _, _ in pairs), tuple(off.strip() for _, _, off in pairs if off)
 
@@ -151,7 +151,7 @@ def _counts(call: ast.Call, count: Any, constants: Constants, *, is_switch: bool
 
 
 def _choices(node: ast.expr | None, constants: Constants) -> tuple[tuple[str, ...], bool]:
-    """The choices of `click.Choice([...])`, and whether letter case matters."""
+    """The choices of `click.Choice([...])`, and whether letter case is ignored."""
     if not isinstance(node, ast.Call) or called(node) != 'Choice' or not node.args:
         return (), False
     values = literal(node.args[0], constants)

@@ -15,7 +15,7 @@ from pydantic_ai_skills.execution.arguments import flag_words, is_read_as_flag, 
 from .parameters import Declaration, Parameter
 
 OtherFlags = Callable[[str, Any], list[str]]
-"""Makes flags of a name and a value that are not declared."""
+"""Makes flags from a name and a value that are not declared."""
 
 MAX_USAGE_TOLD = 1_200
 """How much of the usage a message shows."""
@@ -36,7 +36,7 @@ def match_arguments(
         name: The script, for messages.
         given: Values by the names the model used.
         words: Positional arguments that were sent without names.
-        other: Makes flags of a name and a value that are not declared, where there may be such.
+        other: Makes flags from a name and a value that are not declared, where the declaration may be incomplete.
 
     Raises:
         SkillScriptExecutionError: They do not fit. The message shows the usage.
@@ -46,7 +46,7 @@ def match_arguments(
 
 @dataclass
 class _Call:
-    """One call: what is left to be matched."""
+    """One call, with the arguments that are still to be matched."""
 
     declared: Declaration
     name: str
@@ -108,7 +108,7 @@ class _Call:
         return None
 
     def _may_be_command(self, key: str) -> bool:
-        """Whether the value of this key names a sub-command, not a parameter of one that is chosen otherwise."""
+        """Whether this key names the sub-command, and is not a parameter of one that is chosen by a plain word."""
         if self.given[key] in self.declared.commands:
             return True
         return not (self.words and self.words[0] in self.declared.commands)
@@ -128,7 +128,7 @@ class _Call:
         return [*flags, *others, *words] if takes_all and not _is_open(taken) else [*words, *flags, *others]
 
     def _flags_of_others(self, declared: Declaration) -> list[str]:
-        """Flags for names that are not declared, where there may be more than what could be read."""
+        """Flags for names that are not declared, where the script may have more parameters than could be read."""
         found: list[str] = []
         for key, value in self.given.items():
             if key.lstrip('-') in _HELP:
@@ -205,7 +205,7 @@ class _Call:
     def _positionals(
         self, declared: Declaration, named: Mapping[Parameter, Any], taken: Mapping[Parameter, Any]
     ) -> list[str]:
-        """The positional arguments in the order of their parameters, those sent without names in the free places."""
+        """The positional arguments in the order of their parameters; those without names fill the free places."""
         words = list(self.words)
         texts = {place: self._values(place, value) for place, value in named.items() if value is not None}
         places = declared.positionals

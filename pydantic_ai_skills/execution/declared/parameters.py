@@ -1,4 +1,4 @@
-"""What a script says about its parameters, however it says it. It is remembered for as long as the text is the same."""
+"""What a script declares about its parameters, in whatever way. It is remembered while the text stays the same."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Parameter:
     """How many values it takes at most; `None` for any number."""
 
     takes_rest: bool = False
-    """Whether it takes all that follows, flags of other programs too."""
+    """Whether it takes everything that follows, including flags of other programs."""
 
     reads_words: bool = False
     """Whether the script turns its text into a value by itself, so that `false` means something."""
@@ -51,7 +51,7 @@ class Parameter:
     """The values it may have, if they are limited."""
 
     ignores_case: bool = False
-    """Whether a choice may be written in other letter case."""
+    """Whether the letter case of a choice does not matter."""
 
     required: bool = False
     """Whether the script refuses to run without it."""
@@ -141,7 +141,7 @@ class Declaration:
         return f'usage: {" ".join(words)}'
 
     def without_requirements(self) -> Declaration:
-        """The same, but no parameter is required: for what only one way through a script declares."""
+        """The same with no parameter required, for parameters that are declared on only one way through a script."""
         return replace(self, parameters=tuple(replace(parameter, required=False) for parameter in self.parameters))
 
 
@@ -154,7 +154,7 @@ _remembered: dict[tuple[str, bytes], Declaration] = {}
 
 
 def declaration_of(script: SkillScript, source: bytes | None = None) -> Declaration:
-    """What a script declares: by the given text, or by its file on this machine.
+    """What a script declares in the given text, or else in its file on this machine.
 
     Raises:
         SkillScriptExecutionError: The file cannot be opened, or a link is in its way.

@@ -102,7 +102,7 @@ def _keys(node: ast.Dict) -> dict[str, None]:
 
 
 def text_of(node: ast.expr, constants: Constants, name: str = '…') -> str | None:
-    """The text of an expression. What an f-string fills in is `name` if it is the program's, else an ellipsis."""
+    """The text of an expression. In an f-string, the program's name becomes `name`, and other values an ellipsis."""
     if isinstance(node, ast.JoinedStr):
         return ''.join(_pieces(node, name))
     value = constants.get(node.id) if isinstance(node, ast.Name) else getattr(node, 'value', None)

@@ -68,7 +68,7 @@ def _first_declared(tree: ast.Module, constants: Constants) -> Declaration | Non
 def _printed_usage(name: str, tree: ast.Module) -> str:
     """A text that begins with "Usage:", which scripts without a parser print when they are called wrongly."""
     for node in ast.walk(tree):
-        # Only the beginning of a long text with much to fill in is needed to tell.
+        # The beginning of an f-string is enough to decide, however long it is.
         begins = node.values[0] if isinstance(node, ast.JoinedStr) and node.values else node
         if isinstance(begins, ast.Constant) and str(begins.value).lstrip().lower().startswith('usage:'):
             return (text_of(cast(ast.expr, node), {}, name) or '').strip()

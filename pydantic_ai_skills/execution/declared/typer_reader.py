@@ -43,7 +43,7 @@ def _apps(tree: ast.Module) -> Iterator[str]:
 
 
 def _added(tree: ast.Module, constants: Constants) -> dict[str, tuple[str, str]]:
-    """The apps that are part of another: for each, that other one and the name of the sub-command."""
+    """The apps that are added to another app: for each, that other app and the name of the sub-command."""
     found: dict[str, tuple[str, str]] = {}
     for node in tree.body:
         match node:

@@ -16,7 +16,7 @@ MAX_USAGE_LINES = 5
 """How many usage lines are read."""
 
 MAX_USAGE = 2_000
-"""How much of a text they may be in."""
+"""How many characters after "usage:" are searched for usage lines."""
 
 _USAGE = re.compile(r'usage:', re.IGNORECASE)
 _WORD = re.compile(r'\[[^\[\]]{1,100}\](?:\.\.\.)?|<[^<>]{1,60}>(?:\.\.\.)?|[^\s\[\]<>]{1,100}')
@@ -30,14 +30,14 @@ _RUNNERS = frozenset({'python', 'python3', 'node', 'bash', 'sh', 'uv', 'run', 'n
 
 
 def usage_lines(text: str) -> list[str]:
-    """The lines after "usage:" in a text, up to the first blank one; several show several ways to call a script."""
+    """The lines after "usage:" in a text, up to the first blank one; each shows one way to call a script."""
     found = _USAGE.search(text)
     if found is None:
         return []
     lines = [line.strip() for line in text[found.end() : found.end() + MAX_USAGE].split('\n')]
     lines = lines[1:] if not lines[0] else lines
     shown = [_REMARK.split(line, maxsplit=1)[0].rstrip() for line in takewhile(bool, lines)]
-    # What does not begin as the first line does goes on with it, or is about something else.
+    # A line that does not begin like the first one continues it, or is about something else.
     return [line for line in shown[:MAX_USAGE_LINES] if line.split()[:1] == shown[0].split()[:1]]
 
 
