@@ -21,7 +21,7 @@ from .sources import found_data, names_of
 
 
 class ExtraProtocol(StrEnum):
-    """A protocol that is not allowed by default. Typer takes no `Literal` in a list."""
+    """A protocol that is not allowed by default. An enum, because typer does not accept a list of `Literal`."""
 
     file = 'file'
     http = 'http'
@@ -102,7 +102,7 @@ def add(
 def _chosen_skills(
     out: Output, project: api.SkillsProject, source: api.ProjectSource, named: Iterable[str], take_all: bool
 ) -> tuple[str, ...]:
-    """The names of the skills to take, with those that were chosen before; none for all."""
+    """The names of the skills to take, with those that were chosen before; empty for all."""
     where = (source.kind, source.url, source.path)
     before = next((each.skills for each in project.sources if (each.kind, each.url, each.path) == where), ())
     if named or before or take_all:

@@ -19,7 +19,7 @@ DESCRIPTION_WIDTH = 100
 
 
 def choose(out: Output, skills: Sequence[api.Skill[Any]]) -> tuple[str, ...]:
-    """Ask which skills to take, until the answer makes sense. Returns their names; none of them means all.
+    """Ask which skills to take, until the answer makes sense. Returns their names; an empty answer means all.
 
     Raises:
         Failure: There is no answer.

@@ -7,13 +7,13 @@ from difflib import get_close_matches
 from pathlib import PurePosixPath
 
 MAX_NAME = 200
-"""Longer names are not compared: that takes time in the square of their length."""
+"""Longer names are not compared: the time for that grows with the square of their length."""
 
 MAX_NAMES = 5_000
-"""How many names are compared, each of which takes a moment."""
+"""How many names are compared, because each takes a moment."""
 
 CLOSE = 0.6
-"""How alike two names have to be, from 0 to 1: two of three letters, as in `pfd` for `pdf`."""
+"""How similar two names have to be, from 0 to 1: two of three letters, as in `pfd` for `pdf`."""
 
 SUGGESTIONS = 3
 """How many names are suggested."""

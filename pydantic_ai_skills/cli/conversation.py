@@ -56,7 +56,7 @@ class Conversation:
     """Where to write the files that scripts make, if not to the current folder."""
 
     write: bool
-    """Whether they may replace files."""
+    """Whether scripts may replace files, and make hidden ones."""
 
     messages: list[ModelMessage] = field(default_factory=list[ModelMessage])
     given: set[str] = field(default_factory=set[str])
@@ -171,7 +171,7 @@ def _events(message: ModelMessage) -> Iterator[dict[str, Any]]:
 
 
 def _readable(text: str) -> str:
-    """JSON with one item a line; other text unchanged."""
+    """JSON with one item per line; other text unchanged."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except ValueError:

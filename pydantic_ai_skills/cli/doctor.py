@@ -136,7 +136,7 @@ def _programs() -> Iterator[Check]:
 
 def _first_line(command: list[str]) -> str:
     try:
-        # In the root folder: some programs do what the files of the current one say.
+        # In the root folder: some programs act on files in the current one.
         done = subprocess.run(
             command,
             cwd=os.sep,

@@ -84,7 +84,7 @@ def _tasks(skill: api.Skill[Any]) -> str:
 
 
 def _queries(skill: api.Skill[Any], toolset: api.SkillsToolset[Any]) -> str:
-    """A first set of queries. Those for the most similar skills are the ones that tell most."""
+    """A first set of queries. Those for the most similar skills are the most telling ones."""
     queries: list[dict[str, Any]] = [{'query': f'{hint}.', 'should_trigger': True} for hint in WANTED]
     for other in _neighbours(skill, toolset):
         hint = f'Ask for what {other.name} is for: {other.description}'

@@ -13,7 +13,7 @@ from .trust_facts import is_of_source
 def record_scores(project: api.SkillsProject, toolset: api.SkillsToolset[Any], report: EvalReport) -> list[str]:
     """Record the scores of skills of the project's sources, and return the names of the skills.
 
-    What the stand-in makes of a skill says little about it, so that is not recorded.
+    Scores of the stand-in say little about a skill, so they are not recorded.
     """
     recorded: list[str] = []
     for skill in toolset.skills.values() if project.is_trusted and not is_of_stand_in(report) else ():
@@ -26,7 +26,7 @@ def record_scores(project: api.SkillsProject, toolset: api.SkillsToolset[Any], r
 
 
 def _score(report: EvalReport, skill: str) -> api.EvalScore | None:
-    """The score of a skill, with what it adds; `None` if nothing of it could be checked."""
+    """The score of a skill, with what the skill adds to the pass rate; `None` if nothing could be checked."""
     score = report.score(skill)
     if score.pass_rate is None:
         return None

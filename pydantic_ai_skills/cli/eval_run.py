@@ -45,7 +45,7 @@ LOCKED = 'locked'
 
 
 def run_evals(out: Output, targets: Sequence[str], trial: Trial, results: ResultFiles, chosen: ChosenSkills) -> int:
-    """Run the cases that are meant, show the report and write it where it was asked for."""
+    """Run the chosen cases, show the report, and write it to the files that were asked for."""
     _check_places(trial.record, results.html)
     chosen, names = _split(targets, chosen)
     with _open(out, trial, chosen) as toolset:
@@ -59,14 +59,14 @@ def run_evals(out: Output, targets: Sequence[str], trial: Trial, results: Result
 
 
 def _check_places(*files: Path | None) -> None:
-    """Refuse what cannot be written before models are asked, not when all is done."""
+    """Refuse files that cannot be written, before any model is asked instead of when all is done."""
     for file in filter(None, files):
         if file.is_dir() or not file.absolute().parent.is_dir():
             raise Failure(f'{place(str(file))} cannot be written: name a file in a folder that exists.')
 
 
 def _split(targets: Sequence[str], chosen: ChosenSkills) -> tuple[ChosenSkills, list[str]]:
-    """The skills to choose from, with the paths among the targets, and the names among them."""
+    """The skills to choose from, extended by the targets that are paths, and the targets that are names."""
     paths = [Path(target) for target in targets if os.sep in target or Path(target).is_dir()]
     names = [target for target in targets if Path(target) not in paths]
     return (replace(chosen, directory=[*(chosen.directory or ()), *paths]) if paths else chosen), names
@@ -124,7 +124,7 @@ def _model(name: str | None) -> Model:
 
 
 def _finish(out: Output, report: EvalReport, results: ResultFiles, recorded: Sequence[str]) -> int:
-    """Show a report, and write it where it was asked for."""
+    """Show a report, and write it to the files that were asked for."""
     if results.output is not None:
         write_results(report, results.output)
     if results.html is not None:

@@ -1,4 +1,4 @@
-"""An evaluation at the terminal: a table for each question, then what was not as it should be."""
+"""Shows an evaluation at the terminal: a table for each question, then what failed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _failed(result: OutcomeResult, threshold: float) -> bool:
 
 
 def failed_checks(result: OutcomeResult, threshold: float) -> list[CheckResult]:
-    """The checks of a task that pass in too few of its runs, as they went in a run where they did not."""
+    """The checks of a task that pass in too few of its runs, each with its result in the first run that failed it."""
     failed: list[CheckResult] = []
     for runs in zip(*(run.checks for run in result.runs), strict=False):
         made = [check for check in runs if check.passed is not None]
@@ -157,7 +157,7 @@ def _show_rest(out: Output, failed: Sequence[object]) -> None:
 
 
 def _short(text: str) -> str:
-    """A text on one line, of which a long one is cut."""
+    """A text on one line, cut if it is long."""
     line = one_line(text)
     return line if len(line) <= MAX_CHARS else f'{line[: MAX_CHARS - 1]}…'
 

@@ -22,8 +22,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 def event_loop() -> Generator[asyncio.Runner]:
     """A runner whose loop wakes up at every signal.
 
-    Python notes a signal at once, and handles it before the next step of the main thread. Without more, an interrupt
-    that arrives just as the loop falls asleep, or in another thread, is noticed when something else happens.
+    Python notes a signal at once, and handles it before the next step of the main thread. Without the wake-up, an
+    interrupt that arrives just as the loop falls asleep, or in another thread, is noticed only when something else
+    happens.
     """
     with asyncio.Runner() as runner, ExitStack() as stack:
         # The loop of Windows does this by itself. Only the main thread handles signals.

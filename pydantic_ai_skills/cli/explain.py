@@ -16,7 +16,7 @@ from .output import Failure, Output, counted, place
 from .skills import ChosenSkills, complete_skill_names, find_project, find_skill
 
 MAX_SHOWN = 20
-"""How many skills or overlaps are shown of a kind."""
+"""How many skills or overlaps each list shows."""
 
 _SEEN = {
     'listed': 'in full',
@@ -148,7 +148,7 @@ def _found(means: Sequence[str], word: str, fields: Iterable[str]) -> str:
 
 
 def _told(skill: api.ExplainedSkill) -> Iterable[Any]:
-    # Commands that only show something open all sources without a sandbox, so that says nothing about scripts.
+    # Commands that only show something open all sources without a sandbox, so reasons about scripts would mislead.
     return (why for why in skill.reasons if why.code not in _SCRIPTS)
 
 

@@ -19,7 +19,7 @@ from .skills import ChosenSkills, find_project, hint_for
 from .trust_facts import trust_data
 
 ABOUT_NAMES = 'duplicate-name', 'shadowed', 'renamed'
-"""Warnings that explain why a skill is not in the list by its name."""
+"""Warnings that explain why a skill is not in the list under its name."""
 
 
 @command
@@ -89,7 +89,7 @@ def _show_table(out: Output, skills: list[dict[str, Any]]) -> None:
 
 
 def _has(trust: dict[str, Any]) -> str:
-    """What a skill has been, with the content that it has now."""
+    """What has been done with the current content of a skill, such as `scanned`."""
     known = {**trust, 'signed': trust['signed_by']}
     return ', '.join(word for word in ('locked', 'signed', 'scanned', 'evaluated') if known[word])
 

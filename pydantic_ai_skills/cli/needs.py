@@ -23,7 +23,7 @@ MAX_FILES = 2
 
 
 class NeedLine(NamedTuple):
-    """One need as `doctor` shows it: its name, how it stands, and what to do about it."""
+    """One need as `doctor` shows it: its name, its state, what was found, and what to do about it."""
 
     what: str
     state: Literal['ok', 'missing', 'note']
@@ -32,7 +32,7 @@ class NeedLine(NamedTuple):
 
 
 def need_lines(skill: api.Skill[Any], needs: api.SkillNeeds) -> Iterator[tuple[str, list[NeedLine]]]:
-    """The needs of a skill by kind, each kind with its title. What to do is said once for each kind."""
+    """The needs of a skill by kind, each kind with its title. The last need of a kind has the advice for all of it."""
     for kind, title in KINDS.items():
         wanted: Sequence[api.SkillNeed] = getattr(needs, kind)
         if wanted:
@@ -45,7 +45,7 @@ def need_lines(skill: api.Skill[Any], needs: api.SkillNeeds) -> Iterator[tuple[s
 
 
 def _line(kind: str, need: api.SkillNeed) -> NeedLine:
-    """One need. A package that the skill does without is only noted if it is missing."""
+    """One need. If it is missing but optional, that is only noted."""
     files = ', '.join(need.files[:MAX_FILES])
     more = len(need.files) - MAX_FILES
     where = f'{files} and {more} more' if more > 0 else files
@@ -87,7 +87,7 @@ def _said(needs: api.SkillNeeds) -> Iterator[NeedLine]:
 
 
 def needs_summary(needs: api.SkillNeeds) -> str:
-    """The needs in one line, those that are missing marked."""
+    """The needs that are not optional on one line, with the missing ones marked."""
     names = [f'{need.name}{" (missing)" if need.is_lacking else ""}' for need in needs if not need.optional]
     return ', '.join(names)
 

@@ -79,7 +79,7 @@ def place(path: str) -> str:
 
 
 class Output:
-    """Writes text for people or JSON for programs. rich is imported for terminals only: that takes a moment."""
+    """Writes text for people or JSON for programs. Most of rich is imported on first use: that takes a moment."""
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
@@ -299,7 +299,7 @@ def _console(stream: TextIO) -> Console:
             raise  # the error that is being handled
 
     console = SafeConsole(file=stream, highlight=False, markup=False, emoji=False)
-    # Some set COLUMNS=0 for an unknown width: nothing would be written at all.
+    # Some environments set COLUMNS=0 for an unknown width: nothing would be written at all.
     if console.width < 1 or not (console.is_terminal or os.environ.get('COLUMNS')):
         console.width = PLAIN_WIDTH
     return console

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .model_view import Seen
 
 MAX_LOADED = 200
-"""With more skills than this, they are not loaded to see what that costs; their instructions are counted instead."""
+"""With more skills than this, they are not loaded to measure the cost; their instructions are counted instead."""
 
 
 @command

@@ -1,4 +1,4 @@
-"""Files for a script that is run at the terminal: what it is asked to work on goes in, and what it made comes out.
+"""Copies files for a script that is run at the terminal: what it works on goes in, and what it made comes out.
 
 The script works in a private folder with copies of the files that the command line names. So it sees no others, such as
 a `.env`, and changes nothing that was in the current folder before.
@@ -30,7 +30,7 @@ PUNCTUATION = '\'"`.,;:?!()'
 """What may stand around the name of a file in a message."""
 
 CONVERSATION = 'run'
-"""The conversation whose work folder the script has."""
+"""The conversation whose work folder the script uses."""
 
 Write = Annotated[bool, Option('--write', help='Let scripts replace files, and make hidden ones.')]
 OutputFolder = Annotated[
@@ -50,7 +50,7 @@ class MadeFile:
     """Whether it replaced one that was there before."""
 
     problem: str | None = None
-    """Why it was not written to where it belongs."""
+    """Why it was not written, if it was not."""
 
 
 @dataclass(kw_only=True)
@@ -67,13 +67,13 @@ class RunFiles:
     """Files and folders elsewhere that the script may read where they are."""
 
     left_out: list[str] = field(default_factory=list[str])
-    """Names on the command line that are too large to be copied."""
+    """The names that were given of files and folders that are too large to be copied."""
 
     _before: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     _bytes: int = 0
 
     def choose(self, arguments: object, more: Sequence[Path]) -> object:
-        """Choose the files that arguments and `more` name; return the arguments, with whole paths elsewhere."""
+        """Choose the files that arguments and `more` name; return the arguments, with absolute paths to elsewhere."""
         for path in more:
             if not path.exists():
                 raise Failure(f'There is no file {str(path)!r} to read.')
@@ -111,7 +111,7 @@ class RunFiles:
             if not name or not path.exists():
                 return word
             if self._is_elsewhere(path):
-                # A folder may be one that the word only happens to name, such as `/`: it takes `--read`.
+                # A word may name a folder by chance, such as `/`, so a folder elsewhere takes `--read`.
                 self.read += [Path(os.path.abspath(path))] if path.is_file() else []
                 return word if path.is_absolute() else f'{option}{equals}{os.path.abspath(path)}'
             if not self._copy(path):
@@ -122,7 +122,7 @@ class RunFiles:
         return path.is_absolute() or self.here not in (found := Path(os.path.abspath(path)), *found.parents)
 
     def _copy(self, path: Path) -> bool:
-        """Choose a file, or all in a folder; return `False` if they are too large."""
+        """Choose a file, or all files in a folder; return `False` if they are too many or too large."""
         most = MAX_COPIED_FILES - len(self.copied)
         found = [Path(os.path.abspath(file)) for file in ([path] if path.is_file() else _files_in(path, most + 1))]
         size = sum(file.stat().st_size for file in found)
@@ -138,7 +138,7 @@ class RunFiles:
         self._before = _stamps(toolset)
 
     def bring_out(self, toolset: api.SkillsToolset[Any], target: Path, *, write: bool) -> list[MadeFile]:
-        """Write what the script made or changed below `target`. With `write`, it may replace files and hide some."""
+        """Write what the script made or changed to `target`. With `write`, that includes replaced and hidden files."""
         made = [name for name, found in _stamps(toolset).items() if self._before.get(name) != found]
         return [_bring_out(toolset, name, target, write=write) for name in sorted(made)]
 
@@ -166,7 +166,7 @@ def _bring_out(toolset: api.SkillsToolset[Any], name: str, target: Path, *, writ
 
 
 def _stamps(toolset: api.SkillsToolset[Any]) -> dict[str, tuple[int, ...]]:
-    """The files in the work folder, with what tells whether they change. Links are not followed."""
+    """The files in the work folder, with a stamp that differs once a file has changed. Links are not followed."""
     folder = _folder(toolset)
     found: dict[str, tuple[int, ...]] = {}
     for path in _files_in(folder, MAX_COPIED_FILES * 2, hidden=True):
@@ -180,7 +180,7 @@ def _folder(toolset: api.SkillsToolset[Any]) -> Path:
 
 
 def _files_in(folder: Path, most: int, *, hidden: bool = False) -> Iterator[Path]:
-    """The regular files in a folder, up to so many; links are left out, and hidden ones if not asked for."""
+    """The regular files in a folder, at most `most`; links are left out, and hidden ones unless asked for."""
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if hidden or not name.startswith('.')]
         for name in names:
@@ -191,7 +191,7 @@ def _files_in(folder: Path, most: int, *, hidden: bool = False) -> Iterator[Path
 
 
 def show_files(out: Output, files: RunFiles, made: Sequence[MadeFile], output: Path | None) -> None:
-    """Tell what became of the files, and what to type to get the others."""
+    """Say what became of the files, and what to type to get the others."""
     for name in files.left_out:
         out.note(('not copied: ', 'yellow'), f'{name} is too large. Name the files in it that the script needs.')
     for file in made:

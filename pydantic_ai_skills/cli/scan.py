@@ -98,7 +98,7 @@ def scan(
 
 
 def _chosen(out: Output, chosen: ChosenSkills, names: Sequence[str]) -> Iterator[api.Skill[Any]]:
-    """The skills to scan: those that lack what the project requires too, and only those with files here."""
+    """The skills to scan: only those with files here, but also those that lack what the project requires."""
     paths = [name for name in names if os.sep in name or name.startswith('.') or os.path.isdir(name)]
     found: dict[int, api.Skill[Any]] = {}
     if paths:
@@ -138,7 +138,7 @@ def _scan(
 
 
 def _content_hash(skill: api.Skill[Any], scanned: str | None) -> str | None:
-    """The content that was scanned; of a fetched skill, the one that it was fetched with, if it still has that."""
+    """The hash of the scanned content; for a fetched skill, of the content as fetched, if that is still unchanged."""
     return scanned if skill.source is None else api.skill_content_hash(skill)
 
 

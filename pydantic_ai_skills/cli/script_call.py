@@ -38,7 +38,7 @@ def call_script(toolset: Any, out: Output, skill: str, script: str, arguments: o
 
 
 def ask(out: Output, requests: DeferredToolRequests, yes: bool) -> DeferredToolResults:
-    """Ask the person at the terminal to approve calls; without one, they are denied."""
+    """Ask the person at the terminal to approve calls. With `yes` all are approved, without a terminal all denied."""
     results = DeferredToolResults()
     for call in requests.approvals:
         what = requests.metadata.get(call.tool_call_id, {}).get('command') or call.tool_name

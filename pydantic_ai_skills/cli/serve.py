@@ -30,7 +30,7 @@ def serve(
     """It serves standard input and output, or HTTP with --http. It never runs a script."""
     from pydantic_ai_skills import serve_skills  # needs an extra
 
-    # What it finds odd about frontmatter is said by `validate`.
+    # What fastmcp finds odd about frontmatter is reported by `validate`.
     logging.getLogger('fastmcp').setLevel(logging.ERROR)
     place = None if http is None else _place(http)
     server = serve_skills(chosen.look(out), name=name)

@@ -58,8 +58,8 @@ class ChosenSkills:
     ) -> api.SkillsToolset[Any]:
         """Like `open`, for commands that only show something: nothing is run, imported or fetched.
 
-        If the project is not trusted, `out` is told. Without `require`, skills that lack what the project requires are
-        there too. The executor only matters to what is said about scripts.
+        If the project is not trusted, a note is written to `out`. Without `require`, skills that lack what the project
+        requires are included. The executor only matters to what is said about scripts.
         """
         if out is not None and not self.directory:
             note_trust(out, find_project())
@@ -71,7 +71,7 @@ class ChosenSkills:
         return replace(self, directory=[*(self.directory or ()), *folders]) if folders else self
 
     def _has(self, name: str) -> bool:
-        """Whether a word is the name of a skill, even if a folder of that name is beside us."""
+        """Whether a word is the name of a skill, even if the current folder has a folder of that name."""
         return os.sep not in name and name in self.look().skills
 
 

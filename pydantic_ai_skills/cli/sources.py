@@ -1,4 +1,4 @@
-"""The sources of the project that a command works with: how they are named, and what they have here."""
+"""The sources of the project that a command works with: how they are named, and their skills on this machine."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _install(project: api.SkillsProject, source: api.ProjectSource, progress: An
     registry = project.registry(source, progress=progress)
     registry.fetch_all()
     fetched = source.named(registry).find()
-    # `fetched` may have the problem that a ref has moved on, which does not matter to what is locked.
+    # `fetched` may have the problem that a ref has moved, which does not matter for what is locked.
     local = local_skills(project, source)
     return fetched if _is_incomplete(local) else local
 

@@ -1,4 +1,4 @@
-"""What is known about the content of a skill, as `list` and `show` tell it, and which skills it is recorded for."""
+"""What is known about the content of a skill, as `list` and `show` report it, and for which skills it is recorded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pydantic_ai_skills as api
 
 
 def is_of_source(skill: api.Skill[Any]) -> bool:
-    """Whether a skill was fetched, so that what is found out about it is recorded without being asked for."""
+    """Whether a skill was fetched, so that verdicts and scores about it are recorded by default."""
     return skill.source is not None and skill.source.commit is not None
 
 
@@ -27,7 +27,7 @@ def trust_data(known: api.KnownFacts, skill: api.Skill[Any]) -> dict[str, Any]:
 
 
 def trust_lines(known: api.KnownFacts, skill: api.Skill[Any]) -> dict[str, str]:
-    """The same, for people. What is not known is empty."""
+    """What is known about a skill, for people. What is not known is empty."""
     facts = known.about(skill)
     return {
         'locked': 'yes' if known.is_locked(skill) else '',

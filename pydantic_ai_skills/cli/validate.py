@@ -76,7 +76,7 @@ class Targets:
     """Skills of others. They are not fixed here: they would no longer be what the lock file pins."""
 
     problems: list[api.SkillProblem] = field(default_factory=list['api.SkillProblem'])
-    """What is wrong with sources and the skills that they could not give."""
+    """Problems with sources, and with the skills that they could not provide."""
 
 
 def _targets(out: Output, paths: list[Path] | None, chosen: ChosenSkills) -> Targets:

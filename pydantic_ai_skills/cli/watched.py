@@ -45,7 +45,7 @@ class Watched:
         return self.result
 
     def _print(self, name: Literal['stdout', 'stderr'], text: str) -> None:
-        """Show what the script prints, as it is printed. If that fails, the script is waited for all the same."""
+        """Show what the script prints, as it is printed. If that fails, the script still runs to its end."""
         stream = getattr(sys, name)
         try:
             if self.unwritten is None:

@@ -1,4 +1,4 @@
-"""Finds the versions of skills that they are compared with."""
+"""Finds the other versions that skills are compared with."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Baseline: TypeAlias = str | SkillsToolset[Any] | Mapping[str, Skill[Any]] | Call
 `'none'` for nothing; any other text is a ref of the git repository that a skill is in, such as `main` or `v1.2`. Or a
 toolset, skills by name, or a function of the skill that returns its other version (`None` if it has none).
 
-What a lock file pins is a toolset, too: that of a `SkillsProject`.
+To compare with what a lock file pins, pass the toolset of a `SkillsProject`.
 """
 
 GIT_SECONDS = 60
@@ -45,10 +45,10 @@ def name_of(baseline: Baseline | None) -> str | None:
 
 @contextmanager
 def other_versions(baseline: Baseline | None, skills: Iterable[Skill[Any]]) -> Generator[dict[str, Skill[Any]]]:
-    """The other versions of skills by name, until the end. A skill that has none is not among them. It blocks.
+    """The other versions of skills by name, until the context ends. A skill without one is left out. It blocks.
 
     Raises:
-        SkillError: git cannot give them.
+        SkillError: git cannot provide them.
         UserError: The baseline is `'locked'`, which only a project can resolve.
     """
     if baseline is None or baseline == 'none':
@@ -73,7 +73,7 @@ def other_versions(baseline: Baseline | None, skills: Iterable[Skill[Any]]) -> G
 
 @contextmanager
 def replaced(toolsets: Sequence[SkillsToolset[Any]], others: Mapping[str, Skill[Any]]) -> Generator[None]:
-    """Let toolsets have other versions of their skills until the end. Skills written in Python win over all others."""
+    """Give toolsets other versions of their skills until the context ends, as skills in Python, which always win."""
     undo: list[Callable[[], None]] = []
     try:
         for toolset in toolsets:
@@ -134,7 +134,7 @@ def _version(skill: Skill[Any], path: str, ref: str, into: Path) -> Skill[Any] |
 
 
 def _git(folder: str, *arguments: str) -> bytes:
-    """What git prints, with no settings but ours."""
+    """What git prints, run with fixed settings and few environment variables."""
     settings = [part for name, value in FIXED_SETTINGS.items() for part in ('-c', f'{name}={value}')]
     env = {name: value for name, value in os.environ.items() if name.upper() in KEPT_VARIABLES} | FIXED_VARIABLES
     command = [git_program(), *settings, '-C', folder, *arguments]

@@ -35,7 +35,7 @@ def read_cases(path: str | Path, *, skill: str | None = None) -> CaseSet:
 
     Args:
         path: The file, or the folder of the skill.
-        skill: The skill whose cases they are, if the file does not say it.
+        skill: The skill whose cases they are; by default the one that the file names.
     """
     path = Path(path)
     if path.is_dir():
@@ -90,7 +90,7 @@ def _parse(data: bytes, shown: str, *, skill: str | None, folder: str | None, is
     try:
         text = data.decode('utf-8-sig')
         value = list(_lines(text)) if shown.endswith('.jsonl') else json.loads(text)
-        json.dumps(value, ensure_ascii=False).encode()  # an escape may stand for half a character, which is no text
+        json.dumps(value, ensure_ascii=False).encode()  # an escape may stand for half a character, which is not text
     except (ValueError, RecursionError) as error:
         why = 'It is nested too deeply' if isinstance(error, RecursionError) else f'It is not JSON: {error}'
         return CaseSet(problems=(_problem(shown, f'{why}.', getattr(error, 'lineno', None)),) if is_certain else ())

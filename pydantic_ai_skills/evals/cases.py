@@ -15,7 +15,7 @@ from .checks import Check, Judged
 
 @dataclass(frozen=True)
 class FolderFile:
-    """A file in the folder of a skill. It is read without following links, and nothing outside of the folder is."""
+    """A file in the folder of a skill. Reading it follows no links, so nothing outside of the folder is read."""
 
     folder: str
     """The folder."""
@@ -74,7 +74,7 @@ class SkillCase:
     """In a negative case, the skill that should be loaded instead, if there is one."""
 
     expected_output: str | None = None
-    """A description of a good answer, which the judging model compares it with."""
+    """A description of a good answer, with which the judging model compares the actual one."""
 
     checks: Sequence[Check] = ()
     """What must be true of a run. See `OutputContains` and the others."""

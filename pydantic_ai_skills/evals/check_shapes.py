@@ -1,4 +1,4 @@
-"""Checks as they stand in JSON: a text in plain words, or an object with a type."""
+"""Reads and writes checks in JSON: a text in plain words, or an object with a type."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read_check(value: object) -> Check | None:
 
 
 def _in_words(said: Mapping[str, Any]) -> Judged | None:
-    """An object without a known type is read by a person or a model: its name and what it says."""
+    """The check for a person or a model that an object without a known type stands for: its name and its text."""
     words = [said[key].strip() for key in _WORDS if isinstance(said.get(key), str) and said[key].strip()]
     if not words:
         return None
@@ -63,7 +63,7 @@ def _in_words(said: Mapping[str, Any]) -> Judged | None:
 
 
 def check_in_json(check: Check) -> str | dict[str, Any]:
-    """A check as `read_check` reads it: text for the judge where that is all, else an object.
+    """A check as `read_check` reads it: plain text if it is only a statement for the judge, else an object.
 
     Raises:
         ValueError: It is a function, which JSON cannot hold.

@@ -116,8 +116,8 @@ class Satisfies:
     function: Callable[[CaseRun], bool | str | Awaitable[bool | str | None] | None] = field(compare=False)
     """Takes what a run did; may be async.
 
-    It returns whether the run is right, or a text that says what is wrong with it. A failed `assert` says the same; a
-    function that returns nothing is satisfied.
+    It returns whether the run is right, or a text that says what is wrong with it. The message of a failed `assert`
+    counts as such a text; a function that returns nothing is satisfied.
     """
 
     name: str = ''

@@ -1,4 +1,4 @@
-"""Reads the shapes in which cases are published. What a shape has besides is kept as it stands.
+"""Reads the shapes in which cases are published. Any other keys are kept unchanged.
 
 ```
 {"skill_name": …, "evals": [{"id", "prompt", "expected_output", "files": [], "assertions": []}]}
@@ -32,7 +32,7 @@ _QUERIES = {'should_trigger': True, 'should_not_trigger': False}
 
 
 class Shape:
-    """A JSON value that may hold cases, of which each key is taken once; what is left is kept."""
+    """A JSON value that may hold cases. Keys are removed as they are read, and those that are left are kept."""
 
     def __init__(self, value: object, *, skill: str | None, folder: str | None, source: str) -> None:
         """Remember the value, the skill whose file it is from, that skill's folder, and the file's name."""
@@ -49,7 +49,7 @@ class Shape:
         """What is wrong, each with the place in the file."""
 
     def cases(self) -> list[SkillCase] | None:
-        """Its cases; `None` if it has not the shape of any."""
+        """Its cases; `None` if it has none of the known shapes."""
         items = self._items()
         if items is None:
             return None
@@ -115,7 +115,7 @@ class Shape:
 
 
 class _InvalidError(Exception):
-    """A case that cannot be read. The message goes on after the place of the case."""
+    """A case that cannot be read. The message is the rest of a sentence that begins with the place of the case."""
 
 
 def _fail(why: str) -> Any:
@@ -123,7 +123,7 @@ def _fail(why: str) -> Any:
 
 
 def _take_text(item: dict[str, Any], keys: Sequence[str]) -> str | None:
-    """Take the first of these keys whose value is text that is not empty."""
+    """Remove the first of these keys whose value is text that is not blank; return the text."""
     key = next((key for key in keys if isinstance(item.get(key), str) and item[key].strip()), None)
     return None if key is None else item.pop(key)
 
@@ -144,7 +144,7 @@ def _checks(item: dict[str, Any]) -> Iterator[Check]:
 
 
 def _texts(item: dict[str, Any], key: str) -> list[str]:
-    """Take a key whose value is a list of texts; another value stays where it is."""
+    """Remove a key whose value is a list of texts, and return the list; any other value stays."""
     value = item.get(key)
     if not isinstance(value, list) or not all(isinstance(each, str) for each in cast(list[Any], value)):
         return []

@@ -100,11 +100,12 @@ async def evaluate(
         model: The model to try, in place of the agent's own.
         judge: The model that judges statements in plain words. Without one they count as not checked.
         repeat: How often each case runs in each configuration.
-        threshold: The share of correct runs at which a query passes.
+        threshold: The share of correct runs at which a query or a check passes. A query that should not load its skill
+            passes if the share of wrong runs is below it.
         trigger: Whether to run the queries.
         outcome: Whether to run the tasks.
         without_skill: Whether to run each task without its skill, too.
-        baseline: What to compare the skills with, besides.
+        baseline: What else to compare the skills with.
         deps: The dependencies of the runs.
         max_concurrency: How many runs there are at a time.
         max_requests: How many requests a run of a task may make. One that needs more has failed.

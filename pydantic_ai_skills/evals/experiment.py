@@ -38,7 +38,7 @@ class Checks(Evaluator[Any, Any, Any]):
     """The judging model, if there is one."""
 
     results: dict[str, list[CheckResult]]
-    """Takes the results, by the label of the run."""
+    """Where the results are put, by the label of the run."""
 
     on_end: Callable[[CaseRun], None]
     """Called when a run is checked."""
@@ -88,7 +88,7 @@ class Experiments:
     """The checks by the label of the run."""
 
     async def run(self, name: str, planned: Sequence[PlannedRun]) -> None:
-        """Run an experiment. Its name tells it in traces."""
+        """Run an experiment, which has this name in traces."""
         if not planned:
             return
         started = Counter[str]()
@@ -106,7 +106,7 @@ class Experiments:
         report = await dataset.evaluate(
             run_case, name=name, repeat=self.repeat, max_concurrency=self.max_concurrency, progress=False
         )
-        for failure in report.failures:  # not of a run, which would be part of its result
+        for failure in report.failures:  # not in a run: that would be part of its result
             raise SkillError(f'The run {failure.name!r} could not begin: {failure.error_message}')
         for case in report.cases:
             self.runs.setdefault(case.inputs.key, []).append(case.output)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 @dataclass(frozen=True)
 class FolderNames:
-    """The folders that a model may be told of in a run, and the names that stand for them elsewhere."""
+    """The folders that a model may see in a run, and the names that stand for them elsewhere."""
 
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     """The name of each folder, such as `work`, by its path."""

@@ -30,13 +30,13 @@ from .regular_expressions import ExpressionError, search
 from .runs import CaseRun
 
 MAX_EVIDENCE_CHARS = 500
-"""How much of what was found is told."""
+"""How much of what was found is reported."""
 
 MAX_JUDGED_CHARS = 20_000
 """How much of an answer or a file the judging model reads."""
 
 MAX_JUDGED_FILES = 20
-"""Of how many files the judging model reads the content."""
+"""How many files the judging model reads the content of."""
 
 Finding = tuple[bool | None, str]
 """Whether a check is true, and what was found; `None` if nobody could tell."""
@@ -68,7 +68,7 @@ async def _find(check: Check, run: CaseRun, judge: Model | None) -> Finding:
 
 
 def _look_at(check: OutputContains | OutputEquals | ExitCode | ScriptRan, run: CaseRun) -> Finding:
-    """What can be told from the run at once."""
+    """The finding for a check that needs nothing but the values of the run."""
     if isinstance(check, OutputContains):
         text, output = (check.text.casefold(), run.output.casefold()) if check.ignore_case else (check.text, run.output)
         return (text in output) is not check.absent, run.output

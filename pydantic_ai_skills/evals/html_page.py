@@ -1,4 +1,4 @@
-"""An evaluation as one HTML page: no script, no other file, no address, and nothing in it that is not escaped."""
+"""Renders an evaluation as one HTML page without scripts, other files or addresses. Everything in it is escaped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONFIGURATIONS = {'with_skill': 'with the skill', 'without_skill': 'without it',
 STAND_IN_NOTE = (
     'Made by the offline stand-in, which compares words. It is not a model, and its figures say nothing about one.'
 )
-"""What is said wherever figures of the stand-in are shown."""
+"""The note beside all figures of the stand-in."""
 
 MATRIX_NOTE = (
     'Counts of runs. A query that says only which skill should not be loaded is in the row of none, where another '
@@ -30,7 +30,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def html_page(report: EvalReport) -> str:
-    """A report as one page that needs nothing else: with against without, trigger rates, the matrix, every case."""
+    """A report as one self-contained page: results with and without skills, trigger rates, the matrix, every case."""
     head = element(
         'head',
         element('meta', charset='utf-8'),
@@ -50,7 +50,7 @@ def html_page(report: EvalReport) -> str:
 
 
 def is_of_stand_in(report: EvalReport) -> bool:
-    """Whether the figures are the stand-in's, and no model's."""
+    """Whether the figures are from the stand-in, and not from a model."""
     return STAND_IN in report.model.split(':')
 
 

@@ -17,7 +17,7 @@ _MARKS = {True: ('✓', 'good', 'passed'), False: ('✗', 'bad', 'failed'), None
 
 
 def element(tag: str, *children: Child, **attributes: str) -> Element:
-    """An element with what is in it. `class_` stands for `class`, and `aria_label` for `aria-label`."""
+    """An element with its children and attributes: `class_` means `class`, and `aria_label` means `aria-label`."""
     made = Element(tag, {name.rstrip('_').replace('_', '-'): escaped(value) for name, value in attributes.items()})
     for child in children:
         if isinstance(child, Element):
@@ -64,7 +64,7 @@ def bar(value: float, most: float, label: str, style: str, *, spread: float = 0)
 
 
 def matrix_table(matrix: ConfusionMatrix) -> Element:
-    """The confusion matrix. What was right is green, what was loaded in place of it is red."""
+    """The confusion matrix: what was right is green, what was loaded in place of it red, and no load at all amber."""
     head = element('tr', element('th', 'should load'), *(element('th', name, scope='col') for name in matrix.loaded))
     rows = (
         element('tr', element('th', expected, scope='row'), *_cells(expected, matrix.loaded, counts))
@@ -75,7 +75,7 @@ def matrix_table(matrix: ConfusionMatrix) -> Element:
 
 
 def _cells(expected: str, loaded: Sequence[str], counts: Sequence[int]) -> Iterable[Element]:
-    """A row of the matrix: the more of the row's runs are in a cell, the stronger is its colour."""
+    """A row of the matrix. The more of the row's runs are in a cell, the stronger its colour."""
     total = max(sum(counts), 1)
     for name, count in zip(loaded, counts, strict=True):
         style = '' if not count else 'right' if name == expected else 'missed' if name == NONE else 'wrong'

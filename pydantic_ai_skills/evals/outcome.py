@@ -1,4 +1,4 @@
-"""Puts the runs of tasks together: what each configuration came to, and what the skill changes."""
+"""Summarises the runs of tasks: the results of each configuration, and what the skill changes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def report_outcomes(
     runs: Mapping[str, Sequence[CaseRun]],
     checks: Mapping[str, Sequence[CheckResult]],
 ) -> OutcomeReport | None:
-    """The report on tasks, their runs by the key of the task, and the checks by the label of the run.
+    """The report on tasks; `None` if there are none.
 
-    It is `None` if there are no tasks.
+    The `runs` are by the key of their task, the `checks` by the label of their run.
     """
     if not tasks:
         return None
@@ -123,7 +123,7 @@ def _measured(runs: Sequence[OutcomeRun], measure: Callable[[OutcomeRun], float]
 
 
 def _spread(runs: Sequence[OutcomeRun], measure: Measure, *, some: bool = False) -> Spread | None:
-    """The spread of what can be measured; `None` if nothing can, or, unless `some` will do, not everything."""
+    """The spread of a measure; `None` if no run has a value or, unless `some` is set, if any run has none."""
     values = [value for run in runs if (value := measure(run)) is not None]
     return Spread.of(values) if values and (some or len(values) == len(runs)) else None
 
@@ -148,7 +148,7 @@ def _delta(against: Configuration, results: Sequence[OutcomeResult]) -> OutcomeD
 
 
 def _certain(delta: Delta | None) -> Delta:
-    assert delta is not None  # it can be told of every run, and each task runs with its skill
+    assert delta is not None  # every run has a value, and each task runs with its skill
     return delta
 
 
@@ -156,7 +156,7 @@ Pair = tuple[Sequence[OutcomeRun], Sequence[OutcomeRun]]
 
 
 def _difference(pairs: Sequence[Pair], measure: Measure) -> Delta | None:
-    """The difference between tasks, or between the repeats of a task if there is only one."""
+    """The difference over all tasks, or over the repeats of a task if there is only one."""
     measured = [(_values(ours, measure), _values(theirs, measure)) for ours, theirs in pairs]
     whole = [(ours, theirs) for ours, theirs in measured if ours and theirs]
     if len(whole) == 1:

@@ -1,4 +1,4 @@
-"""What tasks came to with a skill and without it, as values."""
+"""The results of tasks with a skill and without it, as values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .run_cost import RunCost
 from .spread import Delta, Spread
 
 Configuration: TypeAlias = Literal['with_skill', 'without_skill', 'baseline']
-"""With the skill as it is, without it, and with the version of it that it is compared with."""
+"""With the skill as it is, without it, and with the version that it is compared with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class CheckResult:
     """The kind of the check, such as `contains` or `judge`."""
 
     passed: bool | None
-    """Whether it is true; `None` if nobody could tell, because there is no judging model."""
+    """Whether it is true; `None` if nobody could tell, because there is no judging model or it failed."""
 
     evidence: str = ''
     """What was found."""
@@ -40,13 +40,13 @@ class OutcomeRun:
     """Its checks, in the order of the case."""
 
     pass_rate: float | None
-    """The share of the checks that passed, of those that could be made; 0 if the run failed, `None` without any."""
+    """The share that passed of the checks that could be made; 0 if the run failed, `None` if none could be made."""
 
     loaded: tuple[str, ...]
     """The skills that were loaded, in their order."""
 
     output: str
-    """The answer, of which a very long one is cut."""
+    """The answer, cut if it is very long."""
 
     used: RunCost
     """What it took."""
@@ -72,7 +72,7 @@ class OutcomeResult:
     """With which version of the skill, if any."""
 
     pass_rate: float | None
-    """The mean over the runs; `None` if nothing could be checked."""
+    """The mean pass rate of the runs; `None` if nothing could be checked."""
 
     runs: tuple[OutcomeRun, ...]
     """The runs, in their order."""
@@ -138,7 +138,7 @@ class OutcomeDelta:
 
 @dataclass(frozen=True, kw_only=True)
 class SkillOutcomes:
-    """What the tasks of a skill came to."""
+    """The results of a skill's tasks."""
 
     skill: str | None
     """The skill; `None` for tasks of the whole library."""
@@ -150,7 +150,7 @@ class SkillOutcomes:
     """Each configuration."""
 
     deltas: tuple[OutcomeDelta, ...]
-    """With the skill against each of the other configurations."""
+    """What the skill changes, against each of the other configurations."""
 
     def summary(self, configuration: Configuration) -> OutcomeSummary | None:
         """The summary of a configuration, if it was run."""

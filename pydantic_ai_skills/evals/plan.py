@@ -18,18 +18,18 @@ class Plan:
     """What is to be run."""
 
     queries: Sequence[PlannedRun]
-    """What tells which skills are loaded. A query that is a task too is told from its runs with the skill."""
+    """The runs that show which skills are loaded. For a query that is a task too, those are its runs with the skill."""
 
     tasks: Sequence[PlannedRun]
     """The tasks in all configurations, in the order of the cases."""
 
     @property
     def runs(self) -> int:
-        """How much is run, each once."""
+        """How many different runs there are, not counting repeats."""
         return len({each.key for each in (*self.queries, *self.tasks)})
 
     def of(self, kind: RunKind) -> list[PlannedRun]:
-        """What is run for one purpose."""
+        """The runs of one kind."""
         planned = {each.key: each for each in (*self.queries, *self.tasks)}
         return [each for each in planned.values() if each.kind == kind]
 

@@ -36,10 +36,10 @@ class RunNow:
     """The run that is going on in this context."""
 
     label: str
-    """Names it."""
+    """The name of the run."""
 
     folders: FolderNames = field(default_factory=FolderNames)
-    """The folders that it may be told of."""
+    """The folders that the model may see in it."""
 
     requests: int = 0
     """How many requests it has made."""
@@ -58,7 +58,7 @@ class Recording:
         self.answers: dict[str, list[tuple[str, Any]]] = {}
         """For each run the key and the answer of each request, in their order."""
         self.ends: dict[str, dict[str, Any]] = {}
-        """For each run what cannot be told again from the answers: how long it took, its price, its error."""
+        """For each run what the answers cannot reproduce: how long it took, its price, its error."""
 
     def write(self, path: Path) -> None:
         """Write it as lines of JSON, in the same order whichever run ended first."""
@@ -111,7 +111,7 @@ class RecordingModel(WrapperModel):
     def prepare_messages(
         self, messages: list[ModelMessage], model_request_parameters: ModelRequestParameters | None = None
     ) -> list[ModelMessage]:
-        """Nothing yet: a request is identified by what the agent asks, before it is prepared for the model."""
+        """The messages unchanged: a request is identified by what the agent asks, before they are prepared."""
         return messages
 
     async def request(
@@ -182,7 +182,7 @@ class ReplayModel(Model):
     def prepare_messages(
         self, messages: list[ModelMessage], model_request_parameters: ModelRequestParameters | None = None
     ) -> list[ModelMessage]:
-        """Nothing, because no model has to understand them."""
+        """The messages unchanged, because no model has to understand them."""
         return messages
 
     async def request(
@@ -233,7 +233,7 @@ def _not_recorded(path: Path, now: RunNow, role: str) -> str:
 
 
 def _profile_in_json(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """What JSON can hold of a model's profile: on it depends what an agent asks."""
+    """The parts of a model's profile that JSON can hold. The profile decides how an agent asks."""
     plain = {key: value for key, value in profile.items() if isinstance(value, str | int | float | None)}
     tools: Any = profile.get('supported_native_tools', ())
     return {**plain, 'supported_native_tools': sorted(tool.__name__ for tool in tools)}

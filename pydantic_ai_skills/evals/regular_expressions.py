@@ -1,4 +1,4 @@
-"""Searches text with a stranger's regular expression, in a process that is stopped after a while."""
+"""Searches text with an untrusted regular expression, in a process that is stopped after a time limit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import anyio
 
 SEARCH_SECONDS = 10.0
-"""How long a search may take. An expression can take longer than the universe has been there."""
+"""How long a search may take. Some expressions would take longer than the age of the universe."""
 
 MAX_TEXT_CHARS = 1_000_000
 """How much of a text is searched."""

@@ -1,4 +1,4 @@
-"""The report of an evaluation: frozen values that stand in JSON as they stand here."""
+"""The report of an evaluation: frozen values that have the same shape in JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SkillScore:
     """The share of its cases that passed, a task by the share of its checks; `None` if nothing could be checked."""
 
     cases: int
-    """How many cases that share is of."""
+    """How many cases count towards that share."""
 
     model: str
     """The model that was tried."""
@@ -33,7 +33,7 @@ class SkillScore:
 
 @dataclass(frozen=True, kw_only=True)
 class EvalReport:
-    """What came of an evaluation."""
+    """The results of an evaluation."""
 
     model: str
     """The model that was tried."""
@@ -45,7 +45,7 @@ class EvalReport:
     """How often each case ran in each configuration."""
 
     threshold: float
-    """The share of correct runs at which a query passes."""
+    """The share of correct runs at which a query or a check passes: see `evaluate`."""
 
     baseline: str | None
     """What the skills were compared with, in words, if with anything."""

@@ -22,14 +22,14 @@ MAX_NAME_CHARS = 100
 def write_results(report: EvalReport, folder: str | Path, *, timestamp: str | None = None) -> list[Path]:
     """Write the results of tasks as other programs read them.
 
-    Each run has a folder, as `eval-1/with_skill/run-1`, with its `grading.json` and `timing.json`; `benchmark.json` is
-    beside the folders of the tasks. If several skills have tasks, each has a folder for all that. Runs with the version
-    that a skill is compared with have the configuration `baseline`.
+    Each run has a folder, such as `eval-1/with_skill/run-1`, with its `grading.json` and `timing.json`;
+    `benchmark.json` is beside the folders of the tasks. If several skills have tasks, each skill has a folder that
+    holds all of this. Runs with the version that a skill is compared with have the configuration `baseline`.
 
     Args:
         report: The report.
         folder: Where to write them. It is made if it is missing.
-        timestamp: When the evaluation was, as `2026-01-15T10:30:00Z`, for `benchmark.json`.
+        timestamp: When the evaluation took place, such as `2026-01-15T10:30:00Z`, for `benchmark.json`.
 
     Returns:
         The files that were written: none if there were no tasks.
@@ -66,12 +66,12 @@ def _eval_id(result: OutcomeResult) -> int | str:
 
 
 def _file_name(text: str) -> str:
-    """A name for a folder that leads nowhere else: names of skills and cases may be a stranger's."""
+    """A name for a folder that cannot lead elsewhere: the names of skills and cases may be untrusted."""
     return re.sub(r'[^\w-]', '-', text)[:MAX_NAME_CHARS]
 
 
 def _unlike(texts: Iterable[str]) -> dict[str, str]:
-    """A name for the folder of each text, of which no two are the same."""
+    """A unique folder name for each text."""
     names: dict[str, str] = {}
     for text in dict.fromkeys(texts):
         name = _file_name(text)
@@ -97,7 +97,7 @@ def _grading(run: OutcomeRun) -> dict[str, Any]:
 
 
 def _expectations(run: OutcomeRun) -> list[dict[str, Any]]:
-    """The checks that could be made. One that nobody could make is not among them: it neither passed nor failed."""
+    """The checks that could be made. The others are left out, because they neither passed nor failed."""
     made = (check for check in run.checks if check.passed is not None)
     return [{'text': check.text, 'passed': check.passed, 'evidence': check.evidence} for check in made]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class RunCost:
-    """What a run of the agent took. What the judging model takes is not in it."""
+    """What a run of the agent took, not counting the judging model."""
 
     input_tokens: int = 0
     """Tokens that the model was sent."""

@@ -1,4 +1,4 @@
-"""Runs a case on an agent, and tells from the events of its skills what it did."""
+"""Runs a case on an agent, and works out from the events of its skills what it did."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ MAX_OUTPUT_CHARS = 100_000
 
 
 class Seen:
-    """What the events of a run tell."""
+    """Collects the events of a run."""
 
     def __init__(self) -> None:
         self._events: list[SkillEvent] = []
 
     def add(self, event: SkillEvent) -> None:
-        """Take in an event."""
+        """Add an event."""
         self._events.append(event)
 
     def loaded(self, messages: Sequence[ModelMessage]) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class Seen:
         return tuple(event for event in self._in_order(messages) if isinstance(event, ScriptFinished))
 
     def _in_order(self, messages: Sequence[ModelMessage]) -> list[SkillEvent]:
-        """The events, sorted by the calls they are of: calls of one response run at once and end in any order."""
+        """The events in the order of their calls: the calls of one response run at once and end in any order."""
         parts = (part for message in messages for part in message.parts)
         calls = {part.tool_call_id: number for number, part in enumerate(parts) if isinstance(part, BaseToolCallPart)}
         return sorted(self._events, key=lambda event: calls.get(event.tool_call_id or '', sys.maxsize))
@@ -64,7 +64,7 @@ class Runner:
     """Runs cases on one agent. Each run has a conversation and a work folder of its own."""
 
     def __init__(self, subject: Subject, models: TriedModels, *, deps: Any, limits: Mapping[str, int]) -> None:
-        """Remember what is tried. `limits` are for the requests of a `task`, of a `trigger`, and the `concurrency`."""
+        """Remember what is tried. `limits` holds the most requests of a `task` and a `trigger`, and `concurrency`."""
         self._agent = subject.agent
         self._toolsets = subject.toolsets
         self._models = models
@@ -76,7 +76,7 @@ class Runner:
 
     @contextmanager
     def watching(self) -> Generator[None]:
-        """Hear the events of the toolsets, and give each run a private work folder, until the end."""
+        """Listen to the events of the toolsets, and give each run a private work folder, until the context ends."""
         before = [toolset.work_dirs for toolset in self._toolsets]
         handler = SkillEvent, self._hear
         for toolset in self._toolsets:
@@ -167,7 +167,7 @@ class Runner:
         return end
 
     def _hidden(self, planned: PlannedRun) -> frozenset[str]:
-        """The skills that a run must do without: its own; those of the whole library if it is for that."""
+        """The skills that a run without its skill must not see: that one, or all in a case of the whole library."""
         if planned.kind != 'without_skill':
             return frozenset()
         if planned.case.skill is not None:
@@ -181,7 +181,7 @@ class Runner:
 
 
 def _as_text(text: str) -> str:
-    """The same without halves of characters, which no file can hold."""
+    """The text without lone surrogates, which no file can hold."""
     return text.encode('utf-8', 'replace').decode()
 
 

@@ -34,11 +34,11 @@ class PlannedRun:
 
     @property
     def key(self) -> str:
-        """Tells it from all others of an evaluation."""
+        """Identifies it among all planned runs of an evaluation."""
         return f'{self.case_id} {self.kind}'
 
     def label(self, number: int) -> str:
-        """Names one of its runs."""
+        """The name of one of its runs."""
         return f'{self.key} {number}'
 
 
@@ -62,7 +62,7 @@ class CaseRun:
     """The scripts that ran, in their order, with their exit codes and their output."""
 
     work_dir: Path
-    """The work folder, which is there until the run is checked."""
+    """The work folder, which exists until the run is checked."""
 
     folders: FolderNames = field(repr=False)
     """The folders that the model knows, and what a report calls them."""
@@ -83,5 +83,5 @@ class CaseRun:
 
     @property
     def label(self) -> str:
-        """Names it."""
+        """The name of the run in an evaluation."""
         return self.planned.label(self.number)

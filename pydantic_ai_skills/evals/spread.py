@@ -17,7 +17,7 @@ _T = (
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """Some values in short."""
+    """A summary of some values."""
 
     mean: float
     """Their mean."""
@@ -43,7 +43,7 @@ class Delta:
     """A difference between two configurations, from pairs of values."""
 
     mean: float
-    """The mean of the differences. Above 0, the skill has more of it."""
+    """The mean of the differences; above 0 if the values are higher with the skill."""
 
     stderr: float | None
     """Its standard error; `None` if there is only one pair."""
@@ -52,7 +52,7 @@ class Delta:
     """The lower end of the interval that holds the difference with 95 % confidence."""
 
     high: float | None
-    """The upper end of it."""
+    """The upper end of that interval."""
 
     pairs: int
     """How many pairs there are: tasks, or the repeats of a single task."""

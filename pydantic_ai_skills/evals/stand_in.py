@@ -30,7 +30,7 @@ MAX_WORDS = 500
 """How many words of a text it looks at."""
 
 NAMED = 2
-"""What it counts for a skill to be named in the prompt."""
+"""How much it adds to a skill's score to be named in the prompt."""
 
 _ENTRY = re.compile(r'<skill name="([^"<]*+)"[^<>]*+>(?:([^<]*+)</skill>)?')
 _FILES = re.compile(r'<(resource|script)s>\n(.*?)</\1s>', re.DOTALL)
@@ -112,9 +112,9 @@ def _choose(prompt: str, info: AgentInfo, enough: float) -> ModelResponse:
 
 
 def best_skill(prompt: str, instructions: str, *, enough: float = 0) -> str | None:
-    """The skill of the list in the instructions that shares most with a prompt; `None` if no score is enough.
+    """The skill listed in the instructions that has most in common with a prompt; `None` if no score is enough.
 
-    Each word that they share counts 1, divided by the number of skills that have it.
+    Each word that they share counts 1, divided by the number of skills that have it; a name in the prompt adds `NAMED`.
     """
     skills = {
         unescape(name): _words(unescape(f'{name} {description}')) for name, description in _ENTRY.findall(instructions)

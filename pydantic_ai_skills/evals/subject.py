@@ -33,7 +33,7 @@ class Subject(NamedTuple):
     """The agent."""
 
     toolsets: list[SkillsToolset[Any]]
-    """The toolsets it has, wherever they are wrapped."""
+    """Its toolsets of skills, even if they are wrapped in others."""
 
     @property
     def skills(self) -> dict[str, Skill[Any]]:
@@ -42,7 +42,7 @@ class Subject(NamedTuple):
 
 
 async def subject_of(target: Target) -> Subject:
-    """The agent to try, whose skills are read.
+    """The agent to try, after its skills are read.
 
     Raises:
         UserError: It has no toolset of skills.
@@ -124,5 +124,5 @@ def _replayed(path: Path) -> TriedModels:
 
 
 def model_id(model: Model) -> str:
-    """The name of a model with that of its provider, as `openai:gpt-5.2`."""
+    """The name of a model with that of its provider, such as `openai:gpt-5.2`."""
     return f'{model.system}:{model.model_name}'

@@ -1,4 +1,4 @@
-"""Puts the runs of queries together: rates, precision, recall, and which skills were loaded in place of which."""
+"""Summarises the runs of queries: rates, precision, recall, and which skills were loaded in place of which."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _result(query: PlannedRun, runs: Sequence[CaseRun], threshold: float) -> Tri
     )
     triggered = sum(bool(run.loaded) if case.skill is None else case.skill in run.loaded for run in told)
     correct = sum(run.correct for run in told)
-    # A skill that loads in half of the runs is found, and one that must not be loaded and is has failed.
+    # At exactly the threshold, a skill that should be loaded has passed, and one that should not has failed.
     passed = correct / len(told) >= threshold if case.should_trigger else 1 - correct / len(told) < threshold
     return TriggerResult(
         case_id=query.case_id,

@@ -53,7 +53,7 @@ class TriggerResult:
     """The share of the runs in which the skill was loaded, or any skill if `skill` is `None`."""
 
     passed: bool
-    """Whether the share of correct runs reaches the threshold."""
+    """Whether enough runs are correct: see the `threshold` of `evaluate`."""
 
     runs: tuple[TriggerRun, ...]
     """The runs, in their order."""
@@ -91,7 +91,7 @@ class SkillTriggers:
     """The share of its loads that were right; `None` if there were none."""
 
     recall: float | None
-    """The share of the runs in which it should be loaded that did; `None` if there were none."""
+    """The share that loaded it of the runs that should have; `None` if there were none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +131,7 @@ class TriggerReport:
     """The share of all loads that were right; `None` if there were none."""
 
     recall: float | None
-    """The share of the runs in which a skill should be loaded that loaded it; `None` if there were none."""
+    """The share that loaded the right skill of the runs that should have loaded one; `None` if there were none."""
 
     passed: int
     """How many queries passed."""

@@ -42,7 +42,7 @@ logger = logging.getLogger('pydantic_ai_skills')
 T = TypeVar('T')
 
 _Words = Annotated[list[Any], WithJsonSchema({'type': 'array', 'items': {'type': 'string'}})]
-# Strict mode wants a type for items, and lets objects have no other keys than those declared; text fits in any mode.
+# Strict mode needs a type for items and forbids undeclared keys in objects, so items are declared as text.
 
 ScriptArguments = dict[str, Any] | _Words | str | None
 """Arguments as a model may write them."""
@@ -80,10 +80,10 @@ class SkillActions(Generic[DepsT]):
     async def prepare(
         self, skill: Skill[Any], ctx: RunContext[DepsT] | None, *, arguments: str | None = None, framed: bool = True
     ) -> str:
-        """Load a skill before a run, or once more in it: its text, with its typed tools made if nobody has to be asked.
+        """The text of a skill, before or during a run. Its typed tools are made unless only a run can decide on that.
 
         Raises:
-            SkillError: It cannot be read, or it consists of code that only a run may decide about.
+            SkillError: It cannot be read, or it consists of code whose import only a run can decide on.
         """
         is_ready = await self.make_tools(skill)
         if skill.needs_import and not is_ready:
@@ -93,7 +93,7 @@ class SkillActions(Generic[DepsT]):
         return await render(skill, ctx, arguments=arguments, framed=framed)
 
     async def make_tools(self, skill: Skill[Any]) -> bool:
-        """Make the typed tools of a skill before a run; return `False` if a run has to decide about its code.
+        """Make the typed tools of a skill before a run; return `False` if only a run can decide to import its code.
 
         Raises:
             SkillError: Its `tools.py` cannot be imported.
@@ -105,7 +105,7 @@ class SkillActions(Generic[DepsT]):
         return True
 
     async def _make_tools(self, skill: Skill[Any], code: ImportedCode | None) -> None:
-        """Make the typed tools of a skill; those that come with an import only with the code that may be imported."""
+        """Make the typed tools of a skill, and with `code`, which may be imported, those that need an import too."""
         if code or skill.tools or skill.tool_specs:
             await anyio.to_thread.run_sync(self.typed.make if code else self.typed.declare, skill)
 
@@ -144,7 +144,7 @@ class SkillActions(Generic[DepsT]):
             return record.done(text, bytes=len(text.encode()), repeated=repeated)
 
     def _warn_once(self, skill: Skill[Any]) -> None:
-        """Log that a skill from a folder has settings which only the capability follows, at its first load."""
+        """Warn, at its first load, that a skill from a folder has settings that only the capability applies."""
         if self.history.has_capability or skill.path is None or skill.name in self._warned:
             return
         self._warned.add(skill.name)
@@ -157,7 +157,7 @@ class SkillActions(Generic[DepsT]):
         return self.library.owner_of(skill).gate
 
     async def _ask_to_import(self, ctx: RunContext[DepsT], code: SkillScript) -> str | None:
-        """Ask a person to let the conversation import code; return the digest of what was approved just now."""
+        """Ask a person to let the conversation import code; return its digest, or `None` if it was approved before."""
         if await was_import_approved(ctx, code):
             return None
         try:
@@ -275,7 +275,7 @@ class SkillActions(Generic[DepsT]):
     async def call(
         self, ctx: RunContext[DepsT], skill: Skill[Any], name: str, work: Callable[[], Awaitable[Any]]
     ) -> Any:
-        """Call a tool of a skill that is a Python function, and record it like a script. Its errors pass."""
+        """Call a tool of a skill that is a Python function, and record it like a script. Its errors propagate."""
         from .recording import ending_of
 
         failure: Exception | None = None
@@ -326,7 +326,7 @@ async def _imports(skill: Skill[Any]) -> ImportedCode | None:
 
 
 async def _off_the_loop(skill: Skill[Any], work: Callable[[], T]) -> T:
-    """Read something of a skill in a thread, where a developer's function may be called for it and fail."""
+    """Read something of a skill in a worker thread. A failure of a developer's function is logged and wrapped."""
     working = anyio.to_thread.run_sync(work)
     if skill.path is not None:
         return await working
@@ -352,7 +352,7 @@ async def render(
 def read_and_render(
     skill: Skill[Any], *, written: str | None = None, arguments: str | None = None, framed: bool = True
 ) -> str:
-    """Like `render`, with the instructions that were `written` for the run, if they were. It blocks."""
+    """Like `render`, but blocking, and with the instructions that a function has `written` for this run, if any."""
     from .skill_text import MAX_SCRIPTS_EXPLAINED, SkillContent, needs_usage, render_skill
 
     skill.check_unchanged()
@@ -368,7 +368,7 @@ def read_and_render(
 
 
 async def _load_resource(resource: SkillResource, ctx: RunContext[Any], args: ScriptArguments) -> Any:
-    """What a function returns, or the `load` of a subclass."""
+    """The value that the function of a resource, or the `load` of its subclass, returns."""
     if not resource.has_own_load:
         return await resource.read(ctx, args)
     what = f'resource {resource.name!r}'

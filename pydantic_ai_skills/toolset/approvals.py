@@ -1,7 +1,7 @@
 """Checks that a person approved the very command and files that are about to run.
 
-The metadata of a request for approval say what was asked. So do the messages, for applications that do not hand the
-metadata back with the approval.
+The metadata of an approval request records what was asked. The messages record it too, for applications that do not
+hand the metadata back with the approval.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .history import add_note, notes
 from .library import carried
 
 REQUESTS = 'pydantic_ai_skills.approvals'
-"""Notes the digest of what a person was asked to approve, in the metadata of the message with the call."""
+"""The key, in the metadata of the message with the call, for the digest of what a person was asked to approve."""
 
 IMPORTS = 'pydantic_ai_skills.imports'
-"""Notes the digest of the code of a skill that a person let this conversation import, in the same place."""
+"""The key, in the same metadata, for the digest of the skill's code that a person let this conversation import."""
 
 
 async def check_approval(ctx: RunContext[Any], script: SkillScript, args: Any) -> str:
@@ -65,7 +65,7 @@ def note_import(ctx: RunContext[Any], skill_name: str, digest: str) -> None:
 
 
 async def was_import_approved(ctx: RunContext[Any], code: SkillScript, digest: str | None = None) -> bool:
-    """Whether a person let this conversation import the code of a skill: that with the digest, or as it is now."""
+    """Whether a person let this conversation import a skill's code: the version with `digest`, or the current one."""
     approved = list(notes(_messages(ctx), IMPORTS, code.skill_name or ''))
     return bool(approved) and (digest or (await describe_call(code, None)).digest) in approved
 

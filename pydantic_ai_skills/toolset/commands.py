@@ -1,4 +1,4 @@
-"""Runs the shell commands of a model: where, whether anybody is asked, and what the model is told.
+"""Runs the shell commands of a model: decides where, and whether a person is asked, and renders what they print.
 
 A command is code of the model, not of a skill, but a skill may have told the model to run it. So the same gate decides:
 `script_policy` is asked about a script named `run_command`.
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
     from .toolset import SkillsToolset
 
 BACKGROUND = 'command_output'
-"""The tool that tells what a command in the background prints."""
+"""The tool that returns what a background command prints."""
 
 FIRST_MOMENT = 1.0
-"""Seconds to wait for the first output of a command in the background."""
+"""Seconds to wait for new output of a background command."""
 
 OF_MODEL = Skill[Any]('workspace-tools', 'Commands that the model writes.', '')
-"""Stands for the skill of a command, for policies and events."""
+"""The skill that policies and events are given for a command."""
 
 BASE_DIR = '{baseDir}'
-"""What instructions of published skills write for the folder of their skill."""
+"""What the instructions of published skills write for the skill's own folder."""
 
 _STRANGERS = (
     'The command was not run: a skill from a source that is not trusted is loaded, and here commands are not kept in a '
@@ -82,7 +82,7 @@ class ModelCommand(SkillScript):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What a policy is told of it."""
+        """The arguments that a policy is given."""
         return {'command': self.command, **({'background': True} if self.in_background else {})}
 
     def describe(self, args: Any) -> str:
@@ -97,12 +97,12 @@ class ModelCommand(SkillScript):
         )
 
     def start(self, ctx: RunContext[Any], commands: BackgroundCommands) -> tuple[str, BackgroundCommand]:
-        """Start it in the background; return its id and what tells its output."""
+        """Start it in the background; return its id and the running command."""
         executor: Any = self.executor
         limits: ScriptLimits = executor.limits
         executor = copy(executor)
         executor.limits = replace(limits, wall_time=limits.background_time)
-        # Made now: with the context, the thread would keep the toolset alive.
+        # Resolved now: a thread that holds the context would keep the toolset alive.
         env = executor.environment.env
         executor.environment = replace(executor.environment, env=env(ctx) if callable(env) else env)
 
@@ -123,7 +123,7 @@ class ModelCommand(SkillScript):
 
 
 class Commands(Generic[DepsT]):
-    """The shell commands of the runs of a toolset. With `allow`, nobody is asked where no policy says so."""
+    """Runs shell commands in the runs of a toolset. With `allow`, nobody is asked unless a policy says so."""
 
     def __init__(self, skills: SkillsToolset[DepsT], *, allow: bool) -> None:
         self._skills = skills
@@ -170,7 +170,7 @@ class Commands(Generic[DepsT]):
         return ToolReturn(text, metadata=event.result)
 
     async def start(self, ctx: RunContext[DepsT], command: str) -> str:
-        """Start a command in the background, if the gate allows it, and tell what it printed in its first moment.
+        """Start a command in the background, if the gate allows it, and return what it prints at first.
 
         Raises:
             SkillScriptExecutionError: It may not run, or not in the background.
@@ -187,7 +187,7 @@ class Commands(Generic[DepsT]):
         return await self._told(key, started)
 
     async def look(self, ctx: RunContext[DepsT], key: str, *, stop: bool) -> str:
-        """Tell what a background command printed, after stopping it if asked to."""
+        """Return what a background command has printed since the last look; with `stop`, stop it first."""
         found = self._skills.work_dirs.background.find(_conversation(ctx), key)
         if stop:
             await to_thread.run_sync(found.stop)
@@ -195,7 +195,7 @@ class Commands(Generic[DepsT]):
 
     async def _told(self, key: str, command: BackgroundCommand) -> str:
         with move_on_after(FIRST_MOMENT):
-            while not command.has_news:  # noqa: ASYNC110 - it is written by a thread, of whatever loop
+            while not command.has_news:  # noqa: ASYNC110 - a thread updates it, whichever loop waits
                 await sleep(0.02)
         printed, state = command.read()
         result = ScriptResult(exit_code=0, stdout=printed, stderr='', duration=0)

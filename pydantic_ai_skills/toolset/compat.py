@@ -16,7 +16,8 @@ LOADS_FROM_CODE = hasattr(RunContext, 'load_capability')
 class OwnFraming:
     """Frames text as `pydantic_ai.framing` does, which is missing before 2.63.
 
-    There, pydantic-ai knows of no tags but its own: it leaves those registered here alone in what it frames itself.
+    Such versions know only their own tags: in text that pydantic-ai frames itself, it does not escape those registered
+    here.
     """
 
     def __init__(self) -> None:

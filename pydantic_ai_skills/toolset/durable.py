@@ -41,7 +41,7 @@ def _dbos_in_workflow() -> Any:
 
 
 def is_replayed() -> bool:
-    """Whether a Temporal workflow goes once more through code whose effects happened before."""
+    """Whether a Temporal workflow is replaying code whose effects have already happened."""
     workflow: Any = sys.modules.get('temporalio.workflow')
     return workflow is not None and workflow.in_workflow() and workflow.unsafe.is_replaying()
 

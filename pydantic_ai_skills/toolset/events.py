@@ -71,12 +71,12 @@ class ResourceRead(SkillEvent):
     """The resource."""
 
     bytes: int
-    """The size of what it was given: of a long text, one page."""
+    """The size of what it was given; for a long text, that of one page."""
 
 
 @dataclass(kw_only=True, repr=False)
 class ScriptFinished(SkillEvent):
-    """A script of a skill, or a tool it has in Python, ended, successfully or not, or could not be started."""
+    """A script of a skill, or one of its tools in Python, ended, successfully or not, or could not be started."""
 
     script_name: str
     """The script, or the name the skill has for its tool."""
@@ -94,7 +94,7 @@ class ScriptFinished(SkillEvent):
 
 @dataclass(kw_only=True, repr=False)
 class SkillActivity(CustomEvent, name='skill_activity'):
-    """What `send_to_ui` tells a user interface: which skill is used and how it went, without any content.
+    """What `send_to_ui` sends to a user interface: which skill was used and how it went, without any content.
 
     AG-UI front ends get it as a custom event, front ends of the Vercel AI SDK as a data part.
     """
@@ -136,8 +136,8 @@ async def send_to_ui(ctx: RunContext[Any], event: SkillEvent) -> None:
 class ScriptOutput(CapabilityEvent, namespace='skills'):
     """A piece of what a script or a command prints, while it runs, without secrets.
 
-    Subscribe to it by itself: it is not among the events of `SkillEvent`, of which there is one for each action. Only
-    processes on this machine are heard while they run, and of a run at most `MAX_STREAMED_CHARS`.
+    Subscribe to it separately: it is not a `SkillEvent`, of which there is one for each action. Only processes on this
+    machine stream their output, at most `MAX_STREAMED_CHARS` of it in each run of a script.
     """
 
     skill_name: str | None
@@ -157,7 +157,7 @@ class ScriptOutput(CapabilityEvent, namespace='skills'):
 
 
 MAX_STREAMED_CHARS = 1_000_000
-"""How much of the output of a run is told while it is printed. The result has the beginning and the end in any case."""
+"""How much of a run's output is streamed while it is printed. The result has the beginning and the end in any case."""
 
 STREAM_INTERVAL = 0.05
 """Seconds between two events with output."""
@@ -167,7 +167,7 @@ STREAM_INTERVAL = 0.05
 async def streamed(
     handlers: EventHandlers[DepsT], ctx: RunContext[DepsT], script: SkillScript, *, emits: bool
 ) -> AsyncGenerator[SkillScript]:
-    """The script, with its output told to the handlers while it runs, and to the event stream of the run if `emits`."""
+    """The script, with its output sent to the handlers while it runs, and to the run's event stream if `emits`."""
     if not emits and not handlers.hear(ScriptOutput):
         yield script
         return

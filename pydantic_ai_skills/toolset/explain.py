@@ -45,7 +45,7 @@ async def explain_skills(toolset: SkillsToolset[Any], prompt: str, ctx: Any = No
     Args:
         toolset: The toolset, or that of a `SkillsCapability`.
         prompt: What a person would ask.
-        ctx: The context of a run, or what `skill_filter` takes for it.
+        ctx: The context of a run, or whatever `skill_filter` accepts in its place.
 
     Raises:
         ValueError: The prompt is empty.
@@ -98,7 +98,7 @@ def _explain(prompt: str, seen: _Seen) -> Explanation:
 
 
 def _used(skill: Skill[Any], shown: Mapping[str, str | None], seen: _Seen) -> ExplainedSkill:
-    """What the model sees of a skill that has its name."""
+    """What the model sees of a skill that is in the catalog."""
     name, ranking = skill.name, seen.ranking
     state = _state(skill, shown, seen)
     text = shown.get(name)
@@ -131,7 +131,7 @@ def _state(skill: Skill[Any], shown: Mapping[str, str | None], seen: _Seen) -> S
 
 
 def _cut(whole: str, shown: str) -> Iterator[str]:
-    """The parts of a text that were cut out of it; an ellipsis stands for some of them."""
+    """The parts of `whole` that `shown` lacks, where an ellipsis stands for some of them."""
     start = 0
     for piece in filter(None, map(str.strip, shown.split('…'))):
         at = max(whole.find(piece, start), start)
@@ -156,7 +156,7 @@ def _source_of(skill: Skill[Any]) -> str:
 def _with_more(
     skills: Sequence[ExplainedSkill], overlaps: Sequence[SkillOverlap], seen: _Seen
 ) -> Iterator[ExplainedSkill]:
-    """The skills with the other reasons that matter for being chosen."""
+    """The skills, with further reasons why each is or is not likely to be chosen."""
     rivals: dict[str, set[str]] = {}
     for overlap in overlaps:
         for name in overlap.names:
@@ -179,7 +179,7 @@ def _rivalry(name: str, rivals: Collection[str]) -> Iterator[ChoiceReason]:
 
 
 def _scripts(explained: ExplainedSkill, seen: _Seen) -> Iterator[ChoiceReason]:
-    """Whether its scripts are refused in every run. In a large catalog, only files of skills that rank are listed."""
+    """Why its scripts are refused in every run, if they are. In a large catalog, only skills that rank are checked."""
     skills = seen.visible.catalog.skills
     skill = skills.get(explained.name)
     if skill is None or skill.is_late or (len(skills) > MAX_SKILLS_LISTED and explained.rank is None):

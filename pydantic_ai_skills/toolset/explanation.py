@@ -31,7 +31,7 @@ class _Row(NamedTuple):
     fix: str = ''
 
 
-# fmt: off - a row a reason
+# fmt: off - one row for each reason
 REASONS: dict[ReasonCode, _Row] = {
     'listed': _Row('The model sees its name and whole description.'),
     'shortened': _Row(
@@ -93,7 +93,7 @@ class ChoiceReason:
 
 
 def reason(code: ReasonCode, *told: str, fix: str = '') -> ChoiceReason:
-    """The reason of this code; the table says what it means."""
+    """The reason with this code, its message filled in from `REASONS`."""
     row = REASONS[code]
     return ChoiceReason(code=code, message=row.message.format(*told), fix=row.fix.format(fix))
 
@@ -112,10 +112,10 @@ class ExplainedSkill:
     """What the model sees of it."""
 
     reasons: tuple[ChoiceReason, ...]
-    """Why: first for its state, then whatever else matters for being chosen."""
+    """Why it is in its state, then what else makes it more or less likely to be chosen."""
 
     shown: str | None = None
-    """The description as the model sees it in the list; `None` if it does not."""
+    """The description as the model sees it in the list; `None` if it sees none."""
 
     cut: tuple[str, ...] = ()
     """The parts of the description that the model does not see in the list."""
@@ -167,5 +167,5 @@ class Explanation:
     """Problems with sources, whose skills may be missing."""
 
     def about(self, name: str) -> list[ExplainedSkill]:
-        """Everything known about a name: several skills may have it, of which one is used."""
+        """The skills that have this name, of which at most one is used."""
         return [skill for skill in self.skills if skill.name == name]

@@ -1,4 +1,4 @@
-"""Checks what a developer passed to a toolset: one value is taken for a list, a wrong kind is a `TypeError`."""
+"""Checks the options of a toolset: a single value becomes a list, a value of the wrong kind is a `TypeError`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAY_WHERE = 'Say where the skills are: skills=, directories= or registries=.'
 
 
 class SkillsByName(Mapping[str, Skill[DepsT]], Generic[DepsT]):
-    """The skills of a toolset by name, to read. Writing to it is an error that says how to add and remove skills."""
+    """The skills of a toolset by name, read-only. Writing raises an error that says how to add and remove skills."""
 
     def __init__(self, skills: Mapping[str, Skill[DepsT]]) -> None:
         self._skills = skills
@@ -69,7 +69,7 @@ def check_event_type(given: object) -> None:
 
 
 def needs_capability(skill: Skill[Any]) -> str | None:
-    """What to tell a developer who gives a bare toolset a skill with settings that only the capability follows."""
+    """A message about the settings of a skill that only the capability applies; `None` if it has no such settings."""
     settings = {'model_settings': skill.model_settings, 'allowed-tools': skill.is_trusted and skill.allowed_tools}
     ignored = ' and '.join(name for name, value in settings.items() if value)
     if not ignored:
@@ -113,7 +113,7 @@ def view_settings(options: dict[str, Any]) -> ViewSettings:
 
 
 def open_directories(options: dict[str, Any]) -> list[SkillsDirectory] | Callable[[], list[SkillsDirectory]]:
-    """The directories, or a function that finds them if that takes a look at the file system."""
+    """The directories, or a function that finds them if that means looking at the file system."""
     given = options['directories']
     settings = {name: options[name] for name in ('validate', 'max_depth', 'script_executor', 'disk_index')}
     if given == 'standard':

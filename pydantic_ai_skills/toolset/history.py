@@ -1,9 +1,9 @@
-"""Tells from the messages which skills a conversation has loaded, and which of them the model can no longer read.
+"""Works out from the messages which skills a conversation has loaded, and which the model can no longer read.
 
 The messages are the only record, so a saved conversation has its skills back when any process resumes it, and no other
-conversation has them. The metadata of a tool return say which skill it loaded. Since history processing may delete it,
-the metadata of the messages after it note which skills were loaded by then; who cuts off the end of a conversation to
-go on from an earlier point cuts off these notes too.
+conversation has them. The metadata of a tool return says which skill it loaded. Because history processing may delete
+that message, the metadata of later messages notes which skills were loaded by then. Cutting off the end of a
+conversation, to continue from an earlier point, cuts off these notes too.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .prompt import View
 from .results import rename_tools
 
 DEFAULT_ID = 'skills'
-"""The instructions of a toolset with an id stay in the cached prefix; changes are appended to the conversation."""
+"""The default id. Because of its id, a toolset's instructions stay in the cached prefix and changes are appended."""
 
 LOAD_KIND = 'capability-load'
 """The kind of pydantic-ai's tool that loads a capability, whatever its name."""
@@ -67,7 +67,7 @@ class Load(NamedTuple):
     """A load of a skill that the model can still read."""
 
     name: str
-    """The skill, as it was asked for."""
+    """The skill's name; as the model asked for it, if a hook dropped the metadata."""
 
     text: str = ''
     """The result of `load_skill`; empty if a person loaded the skill."""
@@ -77,7 +77,7 @@ class Load(NamedTuple):
 
 
 class SkillHistory(Generic[DepsT]):
-    """Tells from the messages of a run which skills of a toolset are loaded, and what the model calls its tools."""
+    """Works out which skills of a toolset a run has loaded, and by which names the model knows its tools."""
 
     def __init__(self, library: SkillLibrary[DepsT], toolset_id: str, tools: Iterable[str]) -> None:
         """Give each of the toolset's own tools a kind, by which messages identify it under any name."""
@@ -86,7 +86,7 @@ class SkillHistory(Generic[DepsT]):
         suffix = '' if toolset_id == DEFAULT_ID else f'.{toolset_id}'
         self.kinds = {tool: ToolKind[Any, Any]('pydantic_ai_skills', f'{tool}{suffix}') for tool in tools}
         self.has_capability = False
-        """Whether a capability sees each request: it tells about lost skills, and holds tools of unloaded ones back."""
+        """Whether a capability sees each request: it reports lost skills, and holds back tools of unloaded ones."""
         self._digests: dict[str, tuple[Skill[Any], str | None]] = {}
 
     # --- Loaded skills --------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class SkillHistory(Generic[DepsT]):
         return await self.library.existing(self._found(ctx), ctx)
 
     def loaded_now(self, ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
-        """Like `loaded`, for code that cannot wait: without the skills whose filter would have to."""
+        """Like `loaded`, for code that cannot wait: without the skills whose filter has to wait for something."""
         return self.library.existing_now(self._found(ctx), ctx)
 
     def _found(self, ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
@@ -110,7 +110,7 @@ class SkillHistory(Generic[DepsT]):
             raise self.not_loaded(skill, ctx)
 
     def not_loaded(self, skill: Skill[Any], ctx: RunContext[DepsT]) -> ToolFailed:
-        """What to tell a model that uses a skill without loading it."""
+        """The failure for a model that uses a skill without having loaded it."""
         if self.library.is_deferred(skill, ctx):
             return ToolFailed(_not_loaded(skill, _load_capability(ctx), 'id'))
         return ToolFailed(_not_loaded(skill, self.tool_names(ctx)['load_skill'], 'skill_name'))
@@ -131,12 +131,12 @@ class SkillHistory(Generic[DepsT]):
         return first is not None and first.tool_call_id != ctx.tool_call_id
 
     def worded(self, view: View, ctx: RunContext[Any]) -> InstructionPart | None:
-        """The part that lists the skills of a view, with the tools of the run under the names they have there."""
+        """The part that lists the skills of a view, naming the tools of the run as the model knows them."""
         library = self.library
         part = library.settings.instructions(view, self.tools_there(ctx)) if ctx.tools else view.instructions
         if part is None:
             return None
-        # Where runs see different skills, they share what comes before the list.
+        # With a filter, the list differs between runs, and only the instructions before it are the same.
         return replace(part, content=self.with_tool_names(part.content, ctx), dynamic=library.has_filter)
 
     def _means(self, call: ToolCallPart, skill: Skill[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""What a person who loads a skill gives: the arguments of `/name arguments`, and the dependencies of the run."""
+"""Handles what a person passes to load a skill: the arguments of `/name arguments`, and the run's dependencies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RunUsage
 
 NOT_GIVEN: Any = object()
-"""Stands for dependencies that were not given: `None` is what many agents have."""
+"""Stands for dependencies that were not given, because `None` is what many agents have as theirs."""
 
 _NUMBER = r'(?<![A-Z$\\])\$(\d{1,2})(?![\w]|[.,]\d)'
 _PLACES = rf'{_NUMBER}|\$ARGUMENTS\[(\d{{1,3}})\]|\$ARGUMENTS\b'
@@ -23,10 +23,10 @@ def context_of(deps: Any) -> RunContext[Any] | None:
 
 
 def fill_in_arguments(text: str, arguments: str) -> str:
-    """Fill in the arguments that a person gave. Without a place for them, they are added at the end.
+    """Fill in the arguments that a person gave. Without a placeholder for them, they are added at the end.
 
     `$ARGUMENTS` is all that was written after the name. `$ARGUMENTS[0]` is the first argument, and so is `$0`; in a
-    text that has no `$0`, `$1` is the first. Arguments are split as a shell does. A place for one that was not given
+    text that has no `$0`, `$1` is the first. Arguments are split as a shell does. A placeholder without an argument
     stays, since it may be an amount of money.
     """
     words = _words(arguments)
@@ -47,7 +47,7 @@ def fill_in_arguments(text: str, arguments: str) -> str:
 
 
 def _words(arguments: str) -> list[str]:
-    """Split the arguments, at blanks where quotes do not match."""
+    """Split the arguments as a shell does, or at blanks if quotes do not match."""
     try:
         return shlex.split(arguments)
     except ValueError:

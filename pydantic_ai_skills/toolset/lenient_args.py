@@ -1,4 +1,4 @@
-"""Makes invalid arguments and timeouts tool failures, which use up no retries of the run."""
+"""Turns invalid arguments and timeouts into tool failures, which use up no retries of the run."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ToolT = TypeVar('ToolT', bound=ToolsetTool[Any])
 def with_lenient_args(tool: ToolT) -> ToolT:
     """The same tool, but invalid arguments are a tool failure.
 
-    Pydantic-ai asks the model to try again when arguments are invalid, and ends the run when they are again. A tool
-    failure tells the model the same and uses up no retry.
+    When arguments are invalid, pydantic-ai asks the model to try again, and ends the run when its retries are used up.
+    A tool failure gives the model the same information and uses up no retry.
     """
     return replace(tool, args_validator=_LenientValidator(tool))
 
@@ -34,10 +34,10 @@ class _LenientValidator(SchemaValidatorProt):
         self.tool_def = tool.tool_def
         self.strict = tool.args_validator
 
-    def validate_json(self, input: str | bytes | bytearray, **options: Any) -> Any:  # noqa: A002 - as the protocol names it
+    def validate_json(self, input: str | bytes | bytearray, **options: Any) -> Any:  # noqa: A002 - the protocol's name
         return self._validate(self.strict.validate_json, input, options)
 
-    def validate_python(self, input: Any, **options: Any) -> Any:  # noqa: A002 - as the protocol names it
+    def validate_python(self, input: Any, **options: Any) -> Any:  # noqa: A002 - the protocol's name
         return self._validate(self.strict.validate_python, input, options)
 
     def _validate(self, validate: Callable[..., Any], given: Any, options: dict[str, Any]) -> Any:
@@ -49,7 +49,7 @@ class _LenientValidator(SchemaValidatorProt):
 
 
 async def fail_on_timeout(call: Callable[[ToolsetTool[Any]], Awaitable[Any]], tool: ToolsetTool[Any]) -> Any:
-    """Call a tool. A timeout is a tool failure; a `ModelRetry` that the tool's function raised passes."""
+    """Call a tool. A timeout becomes a tool failure; a `ModelRetry` that the tool's function raises propagates."""
     assert isinstance(tool, FunctionToolsetTool)
     function = tool.call_func
     has_asked = False

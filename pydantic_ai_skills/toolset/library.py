@@ -45,7 +45,7 @@ MAX_SKILLS_FILTERED_AT_ONCE = 1_000
 """With more than this, `skill_filter` is called in a worker thread, so that the event loop need not wait."""
 
 FOR_CALLS = ('.recording', '.skill_text', 'pydantic_ai_skills.execution.arguments')
-"""What only calls of tools need. It is imported where the sources are read, so not on the event loop."""
+"""The modules that only tool calls need. They are imported where sources are read, so not on the event loop."""
 
 HIDDEN: ContextVar[frozenset[str]] = ContextVar('hidden_skills', default=frozenset())
 """The names of skills that do not exist for the runs in this context: evaluations try an agent without a skill."""
@@ -129,12 +129,12 @@ class SkillLibrary(Generic[DepsT]):
 
     @property
     def sandbox(self) -> SkillScriptExecutor | None:
-        """The sandbox in which the scripts of a source run, if one does."""
+        """The first of the sources' executors that is a sandbox, if one is."""
         sources = (source for part in self._parts or (self,) for source in (*part.directories, *part.registries))
         executors = (getattr(source, 'script_executor', None) for source in sources)
         return next((executor for executor in executors if executor is not None and is_sandbox(executor)), None)
 
-    # --- What there is --------------------------------------------------------------------------------------------
+    # --- The current view -----------------------------------------------------------------------------------------
 
     def look(self) -> View:
         """The current view. The first call reads the sources."""
@@ -155,11 +155,11 @@ class SkillLibrary(Generic[DepsT]):
 
     @property
     def _is_outdated(self) -> bool:
-        """Whether one of its parts was reloaded, so that the others have to be looked at again too."""
+        """Whether one of its parts was reloaded, so that all of them have to be read again."""
         return self._generations != self._generation_of_parts and may_read()
 
     def _is_current(self, view: View) -> bool:
-        """Whether nothing was assigned or added to skills since, and the parts have the same catalogs."""
+        """Whether no skill was changed or added to since the view was made, and the parts have the same catalogs."""
         if view.assignments != Skill.assignments:
             return False
         if self._parts:
@@ -319,7 +319,7 @@ class SkillLibrary(Generic[DepsT]):
         return [skill for skill, yes in zip(skills, answers, strict=True) if (await yes if isawaitable(yes) else yes)]
 
     def existing_now(self, skills: Sequence[Skill[DepsT]], ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
-        """Like `existing`, for code that cannot wait: without the skills whose filter would have to."""
+        """Like `existing`, for code that cannot wait: without the skills whose filter has to wait for something."""
         return [
             skill
             for skill, yes in zip(skills, self._answers(skills, ctx), strict=True)
@@ -358,7 +358,7 @@ def is_context(ctx: Any) -> TypeGuard[RunContext[Any]]:
 
 
 def carried(ctx: RunContext[Any], field: str, default: T) -> T:
-    """A field of the context; the default in a durable unit that runs elsewhere, to which the field is not carried."""
+    """A field of the context; the default in a durable unit that runs elsewhere and does not get the field."""
     try:
         return getattr(ctx, field)
     except UserError:
@@ -366,7 +366,7 @@ def carried(ctx: RunContext[Any], field: str, default: T) -> T:
 
 
 def _without_waiting(answer: Awaitable[bool]) -> bool:
-    """What an async filter answers if it answers at once; no if it has to wait for something."""
+    """The answer of an async filter that answers at once; `False` if it has to wait for something."""
     steps = answer.__await__()
     with suppress(RuntimeError):  # it needs the event loop, which this thread does not have
         try:

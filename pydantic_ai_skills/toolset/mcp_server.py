@@ -41,7 +41,7 @@ MAX_FILES = 512
 """How many files a skill may have to be offered."""
 
 MAX_BYTES = 16 * 1024 * 1024
-"""How many bytes they may have together."""
+"""How many bytes these files may have in total."""
 
 PAGE = 200
 """How many skills are on one page of the list."""
@@ -115,7 +115,7 @@ class OfferedSkill:
 
         Raises:
             SkillError: A file cannot be read.
-            ValueError: It has too many files or bytes, or frontmatter that other programs do not take.
+            ValueError: It has too many files or bytes, or frontmatter that other programs do not accept.
         """
         if len(self.names) > MAX_FILES:
             raise ValueError(f'it has more than {MAX_FILES} files')
@@ -134,7 +134,7 @@ class OfferedSkill:
         return MCPSkill(uri=self.uri_of(SKILL_FILE), frontmatter=frontmatter, resources=files)
 
     def children(self, path: str) -> list[mcp_types.Resource]:
-        """What is in a folder of the skill, `''` for its own."""
+        """The entries of a folder in the skill; `''` means the skill's own folder."""
         inside = f'{path}/' if path else ''
         below = [name[len(inside) :] for name in self.names if name.startswith(inside)]
         found: dict[str, mcp_types.Resource] = {}
@@ -146,14 +146,14 @@ class OfferedSkill:
 
 
 class OfferedSkills:
-    """The skills that a server offers, read anew for each question."""
+    """The skills that a server offers, read again for each request."""
 
     def __init__(self, toolset: SkillsSource) -> None:
         self._toolset = toolset
         self._told: set[str] = set()
 
     def look(self) -> list[OfferedSkill]:
-        """The skills that are there now. It blocks."""
+        """The skills that can be offered now. It blocks."""
         self._toolset.reload()
         return [
             OfferedSkill(skill, SkillFolder(getattr(skill, 'root', skill.path), skill.path))
@@ -203,7 +203,7 @@ class FolderResult(mcp_types.CacheableResult):
 
 
 class SkillsExtension(Extension):
-    """The questions about skills that are not part of the core protocol."""
+    """The requests about skills that are not part of the core protocol."""
 
     identifier = 'io.modelcontextprotocol/skills'
 
@@ -215,7 +215,7 @@ class SkillsExtension(Extension):
         return {'directoryRead': True}
 
     def methods(self) -> Sequence[MethodBinding]:
-        """The questions and what answers them."""
+        """The requests and their handlers."""
         return (
             MethodBinding('skills/list', ListSkillsParams, self._list, _MODERN),
             MethodBinding('skills/get', GetSkillParams, self._get, _MODERN),
@@ -248,13 +248,13 @@ class SkillsServer(MCPServer[Any]):
     """An MCP server that offers skills and nothing else. `run()` serves standard input and output."""
 
     def __init__(self, toolset: SkillsSource, name: str) -> None:
-        """Remember the toolset; its skills are read for each question."""
+        """Remember the toolset; its skills are read for each request."""
         self._offered = OfferedSkills(toolset)
         own_version = version('pydantic-ai-skills')
         super().__init__(name, version=own_version, extensions=[SkillsExtension(self._offered)], log_level='ERROR')
 
     async def list_resources(self) -> list[mcp_types.Resource]:
-        """The `SKILL.md` of each skill, for programs that know no skills."""
+        """The `SKILL.md` of each skill, for programs that do not know this extension."""
         offered = await anyio.to_thread.run_sync(self._offered.look)
         return [
             mcp_types.Resource(

@@ -26,7 +26,7 @@ MAX_FOUND = 100
 
 
 class ModelTools(Generic[DepsT]):
-    """Each method is a tool of its name; its docstring is what the model reads about it."""
+    """The tools, each a method of the same name, whose docstring is what the model reads about the tool."""
 
     def __init__(self, actions: SkillActions[DepsT], search: SkillSearch) -> None:
         self.actions = actions

@@ -1,4 +1,4 @@
-"""The toolset as a run uses it, which is told from the one that a developer calls."""
+"""The toolset as a run uses it, as distinct from the one that a developer calls."""
 
 from __future__ import annotations
 

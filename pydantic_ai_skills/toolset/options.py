@@ -102,8 +102,8 @@ class CatalogOptions(TypedDict, total=False):
     catalog_budget: int | None
     """How many characters the instructions may take: 10,000 by default, `None` for no limit.
 
-    If the list of skills is longer, descriptions are shortened, to the sentence that says when to use the skill if need
-    be, then left out; then the list is cut and says so.
+    If the list of skills is longer, descriptions are first shortened, if need be to the sentence that says when to use
+    the skill, and then left out. Finally the list is cut, with a note that says so.
     """
 
     pinned: str | Sequence[str]
@@ -118,14 +118,14 @@ class CatalogOptions(TypedDict, total=False):
     max_on_demand: int
     """How many skills a `SkillsCapability` offers on demand: 50 by default.
 
-    If the sources have more, all are offered by the tools: pydantic-ai takes time for each request that grows with the
-    square of the number of deferred capabilities.
+    If the sources have more, all are offered through the tools: the time that pydantic-ai takes for each request grows
+    with the square of the number of deferred capabilities.
     """
 
     max_work_dirs: int
     """How many conversations keep their private work folder: 64 by default.
 
-    With more, that of the conversation whose last script was longest ago is removed.
+    With more, the folder that was used longest ago is removed.
     """
 
 
@@ -170,7 +170,7 @@ class SkillsToolsetOptions(PlainOptions, Generic[DepsT], total=False):
     script_executor: SkillScriptExecutor | Callable[..., Any] | None
     """What runs the scripts of directories given as paths; a `LocalSkillScriptExecutor` by default.
 
-    A function is called as `CallableSkillScriptExecutor` does.
+    A function is called as by a `CallableSkillScriptExecutor`.
     """
 
     script_policy: ScriptPolicy | None
@@ -224,7 +224,7 @@ def with_defaults(options: SkillsToolsetOptions[Any]) -> dict[str, Any]:
 
 
 def with_places(places: Any, options: SkillsToolsetOptions[DepsT]) -> SkillsToolsetOptions[DepsT]:
-    """The options with what was given by position, which means the directories."""
+    """The options, with what was given by position as their `directories`."""
     if places is None:
         return options
     if 'directories' in options:
@@ -239,9 +239,9 @@ def for_function_toolset(options: SkillsToolsetOptions[Any]) -> dict[str, Any]:
 
 
 def published(options: type) -> Callable[[F], F]:
-    """Decorator: show the options that a function takes as `**options` in its signature.
+    """Decorator: list the options that a function takes as `**options` in its signature.
 
-    `help()` and editors show it, and pydantic-ai builds the JSON schema of agent specs from it.
+    `help()` and editors show that signature, and pydantic-ai builds the JSON schema of agent specs from it.
     """
 
     def publish(function: F) -> F:

@@ -43,7 +43,7 @@ MAX_NARROWED_NAMES = 100_000
 """How many names these selections may have in total."""
 
 SEARCH = 'search_skills'
-"""The tool that is offered only if the list of skills does not fit into its budget."""
+"""The tool that, unless it is always offered, is offered only if the list of skills does not fit into its budget."""
 
 SearchTool = Literal['auto', 'always']
 """When the search is offered: if the list of skills does not fit, or always."""
@@ -80,7 +80,7 @@ class View:
     worded: dict[frozenset[str], InstructionPart | None] = field(
         default_factory=dict[frozenset[str], InstructionPart | None], compare=False
     )
-    """The instructions for runs that do not have all of these tools."""
+    """The instructions for runs that have only some of these tools, by the tools they have."""
 
     narrowed: dict[tuple[str, ...], View] = field(default_factory=dict[tuple[str, ...], 'View'], compare=False)
     """Views of some of the skills, kept for the next run that may see the same ones."""
@@ -116,7 +116,7 @@ class ViewSettings(NamedTuple):
 
     def view(self, catalog: Catalog, in_python: Iterable[Skill[Any]]) -> View:
         """Make the view of a catalog."""
-        assignments = Skill.assignments  # counted first: what is assigned from now on makes another view
+        assignments = Skill.assignments  # read first, so that later assignments make this view outdated
         tools = self.tools if self.always_all_tools else _useful(self.tools, list(catalog.skills.values()))
         tools, instructions = self._show(catalog, tools)
         return View(
@@ -144,7 +144,7 @@ class ViewSettings(NamedTuple):
         return narrowed
 
     def instructions(self, view: View, there: frozenset[str]) -> InstructionPart | None:
-        """The instructions for a run in which the model has these of the tools."""
+        """The instructions for a run in which the model has the tools in `there`."""
         if view.tools <= there:
             return view.instructions
         if there not in view.worded:
@@ -302,7 +302,7 @@ def _list(entries: Iterable[str], note: str | None = None) -> str:
 
 
 def _shorten_all(skills: Mapping[str, Skill[Any]], kept: Mapping[str, str], room: int) -> dict[str, str] | None:
-    """The entries with all descriptions cut to one length but those that are kept; `None` if that is too short."""
+    """The entries, with all descriptions but the kept ones cut to one length; `None` if that length is too short."""
     texts = {name: one_line(skill.description) for name, skill in skills.items() if name not in kept}
     empty = [_entry(skills[name], '') for name in texts]
     lengths = [len(escape(text, quote=False)) for text in texts.values()]
@@ -332,7 +332,7 @@ def _way(tools: Collection[str]) -> str:
 
 
 def fair_length(lengths: Collection[int], room: int) -> int:
-    """The length to cut texts to so that all fit, 0 if none does. Short texts leave their room to the others."""
+    """The length to cut texts to so that all fit, 0 if there is none. Short texts leave their room to the others."""
     for count, length in enumerate(sorted(lengths)):
         share = room // (len(lengths) - count)
         if length > share:

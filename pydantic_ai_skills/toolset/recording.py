@@ -52,7 +52,7 @@ _TOOLS: dict[type[ActionEvent], str] = {
     ResourceRead: 'read_skill_resource',
     ScriptFinished: 'run_skill_script',
 }
-"""The tools that do something where the context does not say which one was called."""
+"""The tool to name for each kind of event where the context does not say which one was called."""
 
 _OF_TOOL: ContextVar[Span] = ContextVar('_OF_TOOL', default=INVALID_SPAN)
 """The span that pydantic-ai opened for the call. A durable step opens others in it."""
@@ -168,7 +168,7 @@ class Recorder(Generic[DepsT]):
         return self._record(ctx, skill, ScriptFinished)
 
     def streamed(self, ctx: RunContext[DepsT], script: SkillScript) -> AbstractAsyncContextManager[SkillScript]:
-        """The script, with its output told in `ScriptOutput` events while it runs, if anybody may hear them."""
+        """The script, with its output sent as `ScriptOutput` events while it runs, if anybody may get them."""
         tool = carried(ctx, 'tools', dict[str, ToolDefinition]()).get(ctx.tool_name or '')
         # Only a tool of a capability has an event stream, and not inside a step of DBOS.
         emits = tool is not None and tool.capability_id is not None and not is_in_dbos()
@@ -212,7 +212,7 @@ class Recorder(Generic[DepsT]):
         return done
 
     async def tell_of_load(self, ctx: RunContext[DepsT], skill: Skill[Any], size: int) -> None:
-        """Tell of a load in the code of a Temporal workflow: the event stream, the log and the tool's span.
+        """Report a load in the code of a Temporal workflow to the event stream, the log and the tool's span.
 
         Handlers are not called: they may do I/O, which a workflow must not.
         """
@@ -320,7 +320,7 @@ def _finish(opened: Span, event: ActionEvent, *, content: bool) -> None:
 
 
 def _tracer(ctx: RunContext[Any]) -> Tracer:
-    """The run's tracer. Temporal activities do not get it: there, the global one, if a span is being recorded."""
+    """The run's tracer. Temporal activities do not get it and use the global one, if a span is being recorded."""
     tracer: Tracer | None = carried(ctx, 'tracer', None)
     if tracer is not None:
         return tracer
@@ -357,7 +357,7 @@ async def _run_script(script: SkillScript, ctx: RunContext[Any], args: Any) -> A
 
 
 async def ending_of(run: Callable[[], Awaitable[Any]]) -> tuple[Any, dict[str, Any]]:
-    """Run a script; return its value and the event fields for how it ended. A failure is an event, not an error."""
+    """Run a script; return its value and the event fields for how it ended. A failure is in them, and not raised."""
     started = perf_counter()
     try:
         value = await run()

@@ -1,6 +1,7 @@
-"""Renders the answers of the tools with pure functions, and is the one exit for what the model is told.
+"""Renders the answers of the tools with pure functions, and is the one exit for text on its way to the model.
 
-What leaves the toolset passes `outgoing`: it removes hidden characters, neutralises forged tags, and measures.
+Everything that leaves the toolset passes through `outgoing`, which removes hidden characters, neutralises forged tags
+and limits the size.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ INSTRUCTIONS = 'SKILL.md'
 """The name under which instructions that are too long to be sent at once can be read."""
 
 MAX_RESULT_BYTES = 64 * 1024
-"""How much one answer may have, with names and tags counted."""
+"""How large one answer may be, including names and tags."""
 
 # Only tags around text that is not escaped are registered: pydantic-ai escapes registered tags in instructions.
 _STDOUT = framing.register_tag('script_stdout')
@@ -70,15 +71,15 @@ _FOR_TERMINALS = (
 
 
 class Framed(str):
-    """Text in this package's tags that fits into a result, with all text of others in it cleaned and neutralised."""
+    """Text in this package's tags that fits into a result, and in which all foreign text is cleaned and neutralised."""
 
     __slots__ = ()
 
 
 def outgoing(value: Any) -> Any:
-    """What the model may be sent of a value that a tool returned: clean, without forged tags, not too long.
+    """The value that a tool returned, as the model may be sent it: clean, without forged tags, not too long.
 
-    A value with nothing to change is returned as it is. Images and other files pass.
+    A value with nothing to change is returned as it is. Images and other files pass unchanged.
     """
     if isinstance(value, Framed):
         return str(value)
@@ -207,7 +208,7 @@ def element(tag: str, text: str | None, /, **attributes: str | None) -> str:
 
 
 def text_in(element: str) -> str | None:
-    """The text that `element` was given."""
+    """The text of an element that the function `element` made; `None` if it has none."""
     start, _, rest = element.partition('>')
     return None if start.endswith('/') else unescape(rest.rpartition('<')[0])
 
@@ -220,7 +221,7 @@ def opening(tag: str, /, **attributes: str | None) -> str:
 
 @lru_cache(maxsize=64)
 def rename_tools(text: str, names: tuple[tuple[str, str], ...]) -> str:
-    """Replace names of tools: pairs of the name a tool has here and the one the model sees."""
+    """Replace names of tools; `names` are pairs of the name a tool has here and the one the model sees."""
     seen = dict(names)
     return re.sub(rf'\b({"|".join(map(re.escape, seen))})\b', lambda match: seen[match[0]], text)
 

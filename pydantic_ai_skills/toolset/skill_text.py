@@ -1,7 +1,7 @@
 """Renders a loaded skill: its files in few lines, then its instructions.
 
-A list of files costs tokens each time the conversation is sent, so it may take about a tenth of what the instructions
-take. Names come first; how to call a script is told if there is room and the instructions do not name the script.
+A list of files costs tokens each time the conversation is sent, so it may be about a tenth as long as the instructions.
+Names come first; how to call a script is shown if there is room and the instructions do not name the script.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from .results import (
 )
 
 FILES_BYTES = 2_000
-"""How long the lists of files of a skill may be in any case."""
+"""How many bytes the lists of a skill's files may take in any case."""
 
 FILES_SHARE = 10
-"""For long instructions, the lists may be this many times shorter than those."""
+"""With long instructions, the lists may take the length of the instructions divided by this."""
 
 MAX_TOLD_BYTES = 12 * 1024
-"""How long each list of what has a description or parameters may be."""
+"""How many bytes each list of items that have a description or parameters may take."""
 
 MAX_SCRIPTS_EXPLAINED = 20
-"""How many scripts are read to tell how they are called."""
+"""How many scripts are read to show how they are called."""
 
 MAX_PLACE_CHARS = 4096
 """How long the location of a skill may be."""
@@ -146,7 +146,7 @@ def _list(tag: str, items: Sequence[SkillResource | SkillScript], usages: Mappin
 
 
 def names_in(folder: str, files: SkillFiles) -> str | None:
-    """The files in a folder that a skill told by its size, one a line; `None` if it has no such folder."""
+    """The files in a folder, of which the list may show only the number, one per line; `None` if there are none."""
     names = [item.name for item in (*files.resources, *files.scripts)]
     inside = [name for name in names if name.startswith(folder) and name != folder] if folder.endswith('/') else []
     return '\n'.join(map(one_line, inside)) or None
@@ -178,7 +178,7 @@ def _elements(tag: str, told: Sequence[tuple[str, str]]) -> tuple[list[str], lis
 
 
 def _folders(folders: Mapping[str, Sequence[str]], room: int) -> list[str]:
-    """A line for each folder. Where they do not fit, the longest are told by how many files they have."""
+    """A line for each folder. Where the lines do not fit, the longest give only the number of files and an example."""
     lines = {folder: _line(folder, ', '.join(names)) for folder, names in folders.items()}
     over = sum(_size(line) + 1 for line in lines.values()) - room
     for folder in sorted(lines, key=lambda folder: -_size(lines[folder])):
@@ -204,7 +204,7 @@ def _block(tag: str, lines: Sequence[str]) -> list[str]:
 
 
 def _declared_tools(skill: Skill[Any]) -> list[str]:
-    """How an untrusted skill describes its tools. Their definitions do not: a provider may present those as its own."""
+    """An untrusted skill's own words about its tools. Definitions lack them: providers may present those as theirs."""
     told: list[tuple[str, str]] = []
     for tool in skill.tool_specs:
         parameters = {argument.name: argument.schema() for argument in tool.arguments}

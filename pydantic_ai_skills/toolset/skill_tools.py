@@ -27,7 +27,7 @@ async def served_tools(
     """The typed tools of a run, by name.
 
     The model does not see a tool before its skill is loaded: deferred loading of pydantic-ai holds it back, or the
-    capability does, which takes it out of each request. A call of it is answered all the same.
+    capability removes it from each request. A call of such a tool is answered all the same.
     """
     library, typed = actions.library, actions.typed
     typed.keep_only(library.look().catalog.skills)
@@ -53,7 +53,7 @@ async def call_tool_of_skill(
     tool: ToolsetTool[Any],
     call: Callable[[ToolsetTool[Any]], Awaitable[Any]],
 ) -> Any:
-    """Call a tool of a skill, unless the skill is not loaded. What is no script is recorded like one."""
+    """Call a tool of a skill, or fail if the skill is not loaded. A tool that is not a script is recorded like one."""
     if isinstance(tool, ToolOfToolset):
         if WAITING in (tool.tool_def.metadata or {}):
             raise actions.history.not_loaded(tool.skill, ctx)

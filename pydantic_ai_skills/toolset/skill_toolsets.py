@@ -1,7 +1,7 @@
 """Serves the toolsets that skills bring: their tools and instructions, once a run has loaded the skill.
 
-A run enters a toolset when it has loaded the skill, and leaves it when it ends. `async with agent` enters those of all
-skills, so that the runs share their connections.
+A run enters a toolset once it has loaded the skill, and exits it when the run ends. `async with agent` enters those of
+all skills, so that the runs share their connections.
 """
 
 from __future__ import annotations
@@ -73,20 +73,20 @@ class SkillToolsets:
         self._in_use: list[InUse] = []
         self._stacks: list[AsyncExitStack] = []
         self.is_dynamic = False
-        """Whether it was entered without being told of a run, as pydantic-ai does with what a function returns."""
+        """Whether it was entered without a run, as pydantic-ai does with a toolset that a function returns."""
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy connects by itself.
+        # A copy opens its own connections.
         return {**vars(self), '_in_use': [], '_stacks': [], 'is_dynamic': False}
 
     def for_run(self) -> SkillToolsets:
-        """Those of one run, none of them entered yet."""
+        """The toolsets of one run, none of them entered yet."""
         return SkillToolsets(self.actions, shared=False)
 
     # --- Enter and exit -------------------------------------------------------------------------------------------
 
     async def enter(self) -> None:
-        """Enter the toolsets of all skills that runs share; a run enters them as it loads skills."""
+        """Enter the toolsets of all skills, if runs share them; a run enters its own as it loads skills."""
         async with AsyncExitStack() as stack:
             if self.shared:
                 for toolset in _each(self.actions.library.written()):
@@ -148,7 +148,7 @@ class SkillToolsets:
         """The tools of toolsets for a request, by name. Those of loaded skills come first.
 
         Raises:
-            UserError: Two tools have the same name; `taken` are those of other tools.
+            UserError: Two tools have the same name; `taken` are the names of other tools.
         """
         tools: dict[str, ToolOfToolset] = {}
         if not may_read():  # in the code of a Temporal workflow, nothing can be listed
@@ -226,15 +226,15 @@ class SkillToolsets:
         return parts
 
     def addressed(self, parts: list[InstructionPart]) -> list[InstructionPart]:
-        """The parts of the instructions of a toolset that a function with `@agent.toolset` returned.
+        """The instruction parts, changed to fit a toolset that a function with `@agent.toolset` returned.
 
-        They have no address in the conversation, so that changes cannot be appended to it.
+        Its parts have no address in the conversation, so a change is not appended but rewrites the part.
         """
         return [replace(part, on_change='rewrite') for part in parts]
 
 
 class WithToolsets(FunctionToolset[DepsT]):
-    """Enters and exits the toolsets that skills bring together with the toolset of the skills."""
+    """A toolset that, when it is entered and exited, enters and exits the toolsets that its skills bring."""
 
     toolsets: SkillToolsets
     """The toolsets that skills bring."""

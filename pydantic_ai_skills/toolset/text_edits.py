@@ -1,18 +1,19 @@
-"""Replaces a passage of a text, or says why that is not possible in a way that helps to try again."""
+"""Replaces a passage of a text, or says why that is not possible and what to try instead."""
 
 from __future__ import annotations
 
 from pydantic_ai_skills.exceptions import SkillResourceLoadError
 
 MAX_LINES_NAMED = 10
-"""How many of the places are named at which an ambiguous passage occurs."""
+"""How many line numbers an error names for an ambiguous passage."""
 
 
 def replace_passage(text: str, old: str, new: str, *, every: bool = False) -> tuple[str, list[int]]:
-    """The text with a passage replaced, and the numbers of the lines where that was.
+    """The text with a passage replaced, and the numbers of the lines in which it began.
 
     Raises:
-        SkillResourceLoadError: The passage is not there, or more than once. The message lacks the name of the file.
+        SkillResourceLoadError: The passage is empty, missing, ambiguous, or the same as its replacement. The message
+            does not name the file.
     """
     if not old:
         raise SkillResourceLoadError('The passage to replace is empty.')
@@ -43,7 +44,7 @@ def _lines_of(text: str, passage: str) -> list[int]:
 
 
 def _hint(text: str, passage: str) -> str:
-    """Where a passage begins that differs in white space alone, or the line where at least its first line is."""
+    """Where a passage begins that differs only in white space, or else which line is the same as its first line."""
     wanted = [' '.join(line.split()) for line in passage.strip().splitlines()]
     present = [' '.join(line.split()) for line in text.splitlines()]
     for number in range(len(present)):

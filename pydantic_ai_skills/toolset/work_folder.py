@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from .actions import SkillActions
 
 WORK_PREFIX = 'work:'
-"""Before the name of a file in the work folder that a resource of the skill has, too."""
+"""The prefix of a file in the work folder whose name a resource of the skill has, too."""
 
 
 class WorkFolders:
-    """What a toolset offers an application to exchange files with scripts."""
+    """The methods of a toolset with which an application exchanges files with scripts."""
 
     work_dirs: WorkDirs
     """The folders in which scripts start, read and write."""
@@ -36,7 +36,7 @@ class WorkFolders:
         actions: SkillActions[Any]
 
     def share_work_dirs(self, other: WorkFolders) -> None:
-        """Use the same work folders as another toolset, so that conversations with both have one."""
+        """Use the same work folders as another toolset, so that a conversation with both has a single folder."""
         self.work_dirs = self.actions.work_dirs = other.work_dirs
 
     def work_dir_of(self, where: RunContext[Any] | str) -> Path | None:
@@ -53,7 +53,7 @@ class WorkFolders:
 
         Raises:
             SkillError: It cannot be made.
-            UserError: It cannot be told: `work_dir` is a function that needs the run, or has to wait.
+            UserError: The folder is not known: `work_dir` is a function that needs the run, or has to wait.
         """
         return self.work_dirs.now(where).path
 

@@ -169,7 +169,7 @@ class WorkspaceToolset(FunctionToolset[DepsT]):
                 if work_dir is None:
                     raise SkillResourceLoadError('This run has no work folder.')
                 workspace, executor = work_dir.workspace, self._commands.executor(work_dir)
-                # What a sandbox wrote may hold traps, which only the back end for work folders is made for.
+                # What a sandbox wrote may hold traps, which only the back end for work folders is made to avoid.
                 is_writable = workspace is not None and not workspace.read_only
                 if workspace is None or (is_writable and is_sandbox(executor) and work_dir.path is not None):
                     workspace = Workspace(WorkDirBackend(work_dir, executor))

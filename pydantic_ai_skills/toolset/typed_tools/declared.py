@@ -20,7 +20,7 @@ from pydantic_ai_skills.types.skill import Skill
 
 
 def _from_json(value: object) -> object:
-    """An object that was given as JSON text."""
+    """The value of a text that is JSON; any other value unchanged."""
     if isinstance(value, str):
         with suppress(ValueError):
             return json.loads(value)
@@ -48,7 +48,7 @@ def declared_tool(spec: ToolSpec, skill: Skill[Any], script: SkillScript, run: R
         return await run(ctx, skill, script, script_arguments(spec, args), ask=spec.requires_approval)
 
     call.__annotations__ = {'ctx': RunContext[Any], 'args': _arguments_type(spec, trusted=skill.is_trusted)}
-    # Some providers announce a new tool as the system, so the text of strangers is kept out of it.
+    # Some providers announce a new tool in the system's name, so an untrusted skill's text is kept out of it.
     told = spec.description if skill.is_trusted else f'A tool of the skill {skill.name!r}, which says what it does.'
     return Tool[Any](call, name=spec.name, description=clean(told), takes_ctx=True)
 
@@ -113,7 +113,7 @@ def _field(argument: ToolArgument, *, trusted: bool) -> Any:
     schema = _clean(argument.schema()) if trusted else schema_of(argument.type)
     if argument.required:
         return Annotated[kind, WithJsonSchema(schema)]
-    # In strict mode, models have to send something for what they leave out. Others send `null`, too.
+    # In strict mode, a model has to send a value even for an argument that it leaves out. Others send `null`, too.
     return NotRequired[Annotated[kind | None, WithJsonSchema(_or_null(schema) if argument.default is None else schema)]]
 
 

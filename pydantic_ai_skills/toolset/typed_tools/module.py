@@ -29,13 +29,13 @@ logger = logging.getLogger('pydantic_ai_skills')
 _PREFIX = 'pydantic_ai_skills_tools_'
 
 _users: Counter[str] = Counter()
-"""How many toolsets have the tools of each module."""
+"""How many `SkillTools` have the tools of each module."""
 
 _counting = ThreadLock()
 
 
 class _Loader(SourceFileLoader):
-    """Neither reads nor writes compiled files: a skill's folder stays as it is, and what is approved is the source."""
+    """Neither reads nor writes compiled files: a skill's folder stays unchanged, and an approval covers what runs."""
 
     def path_stats(self, path: str) -> Any:
         raise OSError
@@ -128,7 +128,7 @@ def _tools_in(module: ModuleType) -> list[Tool[Any]]:
         if isinstance(value, Tool):
             tools.append(value)  # pyright: ignore[reportUnknownArgumentType] - of whatever dependencies
         elif mark is not None and mark.kind == 'tool':
-            tools.append(make_tool(value, mark.options))  # pyright: ignore[reportArgumentType] - as the decorator took them
+            tools.append(make_tool(value, mark.options))  # pyright: ignore[reportArgumentType] - from the decorator
         else:
             continue
         found.append(cast(object, value))

@@ -60,7 +60,7 @@ class SkillTools:
     """The names of the tools that need no import of `tools.py`."""
 
     functions: dict[str, str] = field(default_factory=dict[str, str])
-    """The tools that are Python functions: what the skill calls each, by the name the model sees."""
+    """The skill's own names of the tools that are Python functions, by the names the model sees."""
 
     in_python: tuple[Tool[Any], ...] = ()
     """The tools written in Python that the skill had when these were made."""
@@ -263,7 +263,7 @@ class TypedTools:
         return tools
 
     async def _of_loaded(self, skill: Skill[Any], ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        """The tools of a loaded skill; those that come with an import only if this run may use its code."""
+        """The tools of a loaded skill; those that need an import only if this run may use its code."""
         may_import = await self._may_use_code(skill, ctx)
         if skill.needs_import and not may_import:
             return {}
