@@ -6,12 +6,12 @@ SkillError(Exception)
 ├── SkillNotFoundError         a name that no skill has
 ├── SkillResourceNotFoundError a name that no resource of the skill has
 ├── SkillScriptNotFoundError   a name that no script of the skill has
-├── SkillResourceLoadError     a resource that is there but cannot be read
+├── SkillResourceLoadError     a resource that the skill has, but that cannot be read
 ├── SkillScriptExecutionError  a script that cannot be started, or did not end by itself
 ├── SkillToolsError            a `tools.py` that cannot be imported
 ├── SandboxUnavailableError    no sandbox for scripts can be made on this machine
 └── SkillRegistryError         a source of skills that cannot be reached or read
-    └── SkillRegistryRefusedError  a source that does not accept the credential, or wants one
+    └── SkillRegistryRefusedError  a source that does not accept the credential, or requires one
 ```
 
 Outside a tool call they are ordinary exceptions for the developer. Inside one of the toolset's tools they reach the
@@ -56,7 +56,7 @@ class SkillScriptNotFoundError(SkillError):
 
 
 class SkillResourceLoadError(SkillError):
-    """A resource exists and cannot be read: too large, not a regular file, or its function failed."""
+    """A resource cannot be read: its file is missing, too large or not a regular file, or its function failed."""
 
 
 class SkillScriptExecutionError(SkillError):
@@ -76,4 +76,4 @@ class SkillRegistryError(SkillError):
 
 
 class SkillRegistryRefusedError(SkillRegistryError):
-    """A source did not accept the credential, or wants one. What it gave before is not offered any more."""
+    """A source did not accept the credential, or requires one. Its earlier skills are no longer offered."""

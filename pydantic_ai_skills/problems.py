@@ -9,12 +9,12 @@ DOCS_URL = 'https://pydantic-ai-skills.readthedocs.io/en/latest/problems/'
 """The page that explains each problem code, under an anchor of the same name."""
 
 ProblemSeverity = Literal['error', 'warning']
-"""`'error'`: the skill or source was left out. `'warning'`: it was loaded anyway."""
+"""`'error'`: the skill or source was left out, or the skill fails a scan. `'warning'`: it was loaded anyway."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SkillProblem:
-    """Something a person should know about a skill that was found."""
+    """Something a person should know about a skill or a source of skills."""
 
     path: str
     """The file or source it is about."""
@@ -23,7 +23,7 @@ class SkillProblem:
     """A stable, kebab-case identifier of the rule, such as `name-mismatch`."""
 
     severity: ProblemSeverity
-    """Whether the skill was left out (`'error'`) or loaded anyway (`'warning'`)."""
+    """Whether the skill was left out or fails a scan (`'error'`), or was loaded anyway (`'warning'`)."""
 
     message: str
     """What is wrong and how to fix it, in one or two sentences."""
@@ -35,7 +35,7 @@ class SkillProblem:
     """What to do about problems of this kind."""
 
     source: str | None = field(default=None, compare=False, repr=False)
-    """What the developer calls the source, if it has a label."""
+    """The label that the developer gave the source, if any."""
 
     @property
     def url(self) -> str:
@@ -44,7 +44,7 @@ class SkillProblem:
 
     @property
     def is_source_failure(self) -> bool:
-        """Whether a source could not give its skills."""
+        """Whether a source could not deliver its skills."""
         return self.code in ('source-failed', 'source-refused')
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class SkillRule(NamedTuple):
     """A stable, kebab-case identifier."""
 
     severity: ProblemSeverity
-    """`'error'`: the skill is left out. `'warning'`: it is loaded anyway."""
+    """`'error'`: the skill is left out, or fails a scan. `'warning'`: it is loaded anyway."""
 
     summary: str
     """What is wrong, in a sentence for the documentation."""

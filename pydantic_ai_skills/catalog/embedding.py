@@ -1,4 +1,4 @@
-"""Finds skills by what a request means, with embeddings of any provider, together with its words."""
+"""Finds skills by what a request means, with embeddings of any provider, and by its words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NUMBERS = count()
 logger = logging.getLogger('pydantic_ai_skills')
 
 MAX_BATCH = 96
-"""How many texts are embedded with one request: the least that a provider of pydantic-ai takes."""
+"""How many texts are embedded with one request: the smallest limit of pydantic-ai's providers."""
 
 MAX_REQUESTS = 4
 """How many requests are made at once."""
@@ -43,7 +43,7 @@ MAX_QUERIES = 256
 """How many queries keep their vector in memory."""
 
 DEPTH = 30
-"""How many skills by words and by meaning are fused at least."""
+"""How many skills are taken from each ranking, at least, before both are fused."""
 
 RANK_OFFSET = 10
 """Added to each place before its reciprocal is taken: the larger, the more both rankings have to agree."""
@@ -55,8 +55,8 @@ MAX_ERROR_CHARS = 300
 class EmbeddingRanker:
     """Finds skills by meaning and by words, and fuses both rankings by the reciprocals of their places.
 
-    The name, the description and the tags of a skill are embedded once, and kept on disk as long as neither they nor
-    the model change. The first search embeds what is new, or `await toolset.load(search=True)`. If the provider fails,
+    The name, the description and the tags of a skill are embedded once; the result is kept on disk until they or the
+    model change. The first search, or `await toolset.load(search=True)`, embeds what is new. If the provider fails,
     skills are found by their words, and there is a problem `embedding-failed`.
 
     ```python
@@ -103,7 +103,7 @@ class EmbeddingRanker:
         self._identity = ''
         self._index = VectorIndex()
         self._texts: dict[str, str] = {}
-        """What is embedded of each skill, by name."""
+        """The text to embed for each skill, by name."""
         self._size = 0
         """How many dimensions the provider's latest embedding had; 0 if there was none yet."""
         self._is_embedding = False
@@ -112,7 +112,7 @@ class EmbeddingRanker:
         self._failure: SkillProblem | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy is told of all skills again; their vectors are on disk.
+        # A copy is given all skills again; their vectors are on disk.
         kept = ('_given', '_settings', '_timeout', '_retry_after', '_min_similarity', '_store')
         return {name: vars(self)[name] for name in kept}
 
@@ -126,7 +126,7 @@ class EmbeddingRanker:
 
     @property
     def problems(self) -> list[SkillProblem]:
-        """Why it does not find skills by meaning, or does not keep their vectors, at the moment."""
+        """Why skills are not found by meaning at the moment, or why their vectors are not kept."""
         found = (self._failure, self._store.problem if self._store else None)
         return [each for each in found if each is not None]
 
@@ -194,7 +194,7 @@ class EmbeddingRanker:
         return {name: text for name, text in self._texts.items() if self._index.get(name) is None}
 
     def _load_missing(self) -> None:
-        """Take the vectors that are on disk."""
+        """Load the missing vectors that are on disk."""
         if self._store is None:
             return
         keys = {name: self._key(text) for name, text in self._missing().items()}
@@ -228,7 +228,7 @@ class EmbeddingRanker:
                 group.start_soon(work)
 
     async def _embed(self, embedder: Embedder, texts: Mapping[str, str]) -> bool:
-        """Embed the texts of some skills with one request. Whether that worked."""
+        """Embed the texts of some skills with one request; return whether that worked."""
         try:
             with fail_after(self._timeout):
                 result = await embedder.embed_documents(list(texts.values()))
@@ -271,7 +271,7 @@ class EmbeddingRanker:
             self._failed_at = self._failure = None
 
     def _key(self, text: str) -> bytes:
-        """What the vector of a text is found by on disk."""
+        """The key under which the vector of a text is kept on disk."""
         return hashlib.sha256(f'{self._identity}\n{text}'.encode('utf-8', 'replace')).digest()
 
     def _failed(self, error: Exception) -> None:
@@ -286,13 +286,13 @@ class EmbeddingRanker:
 async def in_thread(function: Callable[..., T], *args: object) -> T:
     """Run a function in a worker thread, off the event loop.
 
-    Not one of anyio's 40: searches that wait for this may have them all.
+    It is not one of anyio's 40 threads: searches that wait for this one may occupy them all.
     """
     return await to_thread.run_sync(function, *args, limiter=CapacityLimiter(1))
 
 
 def fuse(*rankings: Sequence[str]) -> list[str]:
-    """Fuse rankings by the sums of the reciprocals of their places, best first; of equals, the first one's."""
+    """Fuse rankings by the sums of the reciprocals of their places, best first; ties go to the earlier ranking."""
     scores: dict[str, float] = {}
     for ranking in rankings:
         for place, name in enumerate(ranking, 1):
@@ -301,6 +301,6 @@ def fuse(*rankings: Sequence[str]) -> list[str]:
 
 
 def _text_of(skill: Skill[Any]) -> str:
-    """What is embedded of a skill."""
+    """The text to embed for a skill."""
     tags = ', '.join(filter(None, tags_of(skill)))
     return '\n'.join(filter(None, (skill.name.replace('-', ' '), skill.description, tags)))[:MAX_INDEXED_CHARS]

@@ -77,7 +77,7 @@ class PromptWord(NamedTuple):
     """How many skills have one of them. The fewer, the more the word counts."""
 
     found_in: Mapping[str, tuple[str, ...]]
-    """In which parts some of the skills have it, by their names: `name`, `tags`, `description`, `headings`."""
+    """Where some of the skills have it, by skill: in `name`, `tags`, `description` or `headings`."""
 
 
 class FullTextRanker:
@@ -90,7 +90,7 @@ class FullTextRanker:
         """Create an empty index in memory. Raises `SkillError` if SQLite was built without full-text search."""
         self._lock = threading.Lock()
         self._database = sqlite3.connect(':memory:', check_same_thread=False, isolation_level=None)
-        weakref.finalize(self, self._database.close)  # Python 3.13 warns of one that is left open
+        weakref.finalize(self, self._database.close)  # Python 3.13 warns of a connection left open
         self._vocabulary = Vocabulary()
         try:
             self._database.executescript(_SCHEMA)

@@ -40,7 +40,7 @@ class RemoteSource(Protocol):
 
     @property
     def is_stale(self) -> bool:
-        """Whether it is to fetch again, because the source has changed or may have; costs nothing."""
+        """Whether it should fetch again, because the source has changed or may have changed; costs nothing."""
         ...
 
     def refresh(self) -> FoundSkills:
@@ -116,8 +116,8 @@ def load_catalog(
         registries: Of two with the same skill, the earlier one wins.
         last: The catalog so far. It is returned if nothing has changed, and a source that fails now keeps the skills it
             has there.
-        include_registries: Whether the registries fetch again if there is a last catalog. Otherwise they give what they
-            have fetched on their own since, and those that are stale fetch again.
+        include_registries: Whether the registries fetch again if there is a last catalog. Otherwise each gives what it
+            has fetched on its own since then, and fetches again only if it is stale.
         include_directories: Whether the directories are read again if there is a last catalog.
         list_files: Whether to list the files of the skills if there are only a few, so that readers of the catalog need
             not go back to the disk to see which tools are of use.
@@ -159,7 +159,7 @@ def merge(*parts: Contents) -> Catalog:
 
 
 def losers(catalog: Catalog) -> Iterator[tuple[Skill[Any], Skill[Any]]]:
-    """The skills of sources that are not used, each with the one that has its name."""
+    """The skills that are not used because another has their name, each with that other skill."""
     for _, found in _by_priority(catalog.parts):
         for skill in found.skills:
             winner = catalog.skills.get(skill.name)
@@ -170,7 +170,7 @@ def losers(catalog: Catalog) -> Iterator[tuple[Skill[Any], Skill[Any]]]:
 
 
 def _ignored(skills: Iterable[Skill[Any]]) -> Iterator[SkillProblem]:
-    """The wishes of skills that are not trusted."""
+    """A problem for each skill whose `allowed-tools` are ignored, because it is not trusted."""
     for skill in skills:
         if skill.allowed_tools and not skill.is_trusted:
             named = ', '.join(skill.allowed_tools)
@@ -179,7 +179,7 @@ def _ignored(skills: Iterable[Skill[Any]]) -> Iterator[SkillProblem]:
 
 
 def _by_priority(parts: Sequence[Contents]) -> Iterator[tuple[int, FoundSkills]]:
-    """All sources, those that win first, each with the number of the part it is from."""
+    """All sources, the highest priority first, each with the number of the part it is from."""
     numbered = list(enumerate(parts))
     for number, part in reversed(numbered):
         yield number, FoundSkills(part.in_python, source='Python')
@@ -192,7 +192,7 @@ def _by_priority(parts: Sequence[Contents]) -> Iterator[tuple[int, FoundSkills]]
 def list_files_of(skills: Collection[Skill[Any]], *, judge: bool = False) -> None:
     """List the files of each skill, unless there are many or the listing has to wait until the skill is used.
 
-    With `judge`, programs are told from other files too, which takes reading them.
+    With `judge`, also find out which files are programs, which requires reading them.
     """
     if len(skills) <= MAX_SKILLS_LISTED:
         for skill in skills:

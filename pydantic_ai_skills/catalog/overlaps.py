@@ -1,9 +1,9 @@
 """Finds descriptions that overlap so much that a model cannot tell their skills apart.
 
-Two descriptions are as similar as the words they share, weighed against all their words; rare words weigh more. Two
-skills that each have a word of their own which is in their name too, such as `pdf-merge` and `docx-merge`, can be told
-apart however much of the rest they share. Only descriptions that share one of their rarest words are compared, so that
-ten thousand take a few seconds at most.
+The similarity of two descriptions is the weight of the words they share, divided by the weight of all their words;
+rare words weigh more. Two skills can be told apart, however much else they share, if each has a word of its own that is
+also in its name, such as `pdf-merge` and `docx-merge`. Only descriptions that share one of their rarest words are
+compared, so that ten thousand take a few seconds at most.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from .vocabulary import FILLER_WORDS, stem, words_of
 
 THRESHOLD = 0.6
-"""From which similarity on two descriptions overlap."""
+"""The least similarity at which two descriptions overlap."""
 
 MAX_WORDS = 200
 """How many words of a description are compared."""
 
 MAX_SHARING = 50
-"""With how many descriptions that have the same rare word one is compared."""
+"""How many others with the same rare word a description is compared with."""
 
 _EMPTY_WORDS = FILLER_WORDS | frozenset(
     words_of(
@@ -49,7 +49,7 @@ class SkillOverlap:
     """The words they share, the rarest first."""
 
     apart: Mapping[str, tuple[str, ...]]
-    """The words that only one of them has, by its name: what a model can tell it by."""
+    """For each name, the words that only this skill has: what a model can tell it apart by."""
 
 
 def find_overlaps(descriptions: Mapping[str, str], *, threshold: float = THRESHOLD) -> list[SkillOverlap]:
@@ -70,7 +70,7 @@ def find_overlaps(descriptions: Mapping[str, str], *, threshold: float = THRESHO
 
     Args:
         descriptions: The descriptions by the names of the skills.
-        threshold: From which similarity on they overlap, from 0 to 1.
+        threshold: The least similarity at which they overlap, from 0 to 1.
     """
     words = {name: _words(text) for name, text in sorted(descriptions.items())}
     same: dict[frozenset[str], list[str]] = {}
@@ -112,9 +112,9 @@ class _Weights:
         return sorted(words, key=lambda word: (self._counts[word], word))
 
     def prefix(self, words: frozenset[str], threshold: float) -> Iterator[str]:
-        """The rarest words, without which not enough is left to share.
+        """The rarest words; the others weigh too little to reach the threshold.
 
-        Whatever is similar enough to these words shares one of them, and has it among its own rarest words too.
+        A description that is similar enough shares one of these words, and has it among its own rarest words too.
         """
         left = total = self.of(words)
         for word in self.rarest_first(words):

@@ -37,7 +37,7 @@ class SkillRanker(Protocol):
 
     Plain methods run in worker threads, so they may block; `async` methods run on the agent's event loop.
 
-    Write your own for another kind of search. For one with embeddings there is `EmbeddingRanker`.
+    `EmbeddingRanker` searches with embeddings. Write your own ranker for another kind of search.
 
     ```python
     from pydantic_ai_skills import Skill, SkillsToolset
@@ -105,7 +105,7 @@ class SkillSearch:
 
     @property
     def problems(self) -> list[SkillProblem]:
-        """The problems of a ranker that tells them, as an `EmbeddingRanker` does."""
+        """The problems of the ranker, if it reports any, as an `EmbeddingRanker` does."""
         return list(getattr(self._given.ranker, 'problems', ())) if self._given else []
 
     def prepare(self, skills: Skills, wait_for: Wait | None = None) -> None:
@@ -177,7 +177,7 @@ class Index(Generic[RankerT]):
         self._lock = ThreadLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy of a ranker may know nothing: it is told of all skills again.
+        # A copy of a ranker may know nothing: it is given all skills again.
         return {**vars(self), '_known': {}}
 
     def update(self, skills: Skills, wait_for: Wait | None = None) -> None:
@@ -185,7 +185,7 @@ class Index(Generic[RankerT]):
         with self._lock:
             known = self._known
             if known is not skills:
-                # Skills that the developer has assigned to say something else than before.
+                # After an assignment to any field, each skill may say something else than before.
                 assigned, self._assignments = self._assignments != Skill.assignments, Skill.assignments
                 changed = [skill for name, skill in skills.items() if assigned or known.get(name) is not skill]
                 removed = known.keys() - skills.keys()
@@ -205,9 +205,9 @@ class Index(Generic[RankerT]):
 
 
 class _OwnLoop:
-    """An event loop in a thread of its own, for searches outside of one.
+    """An event loop in a thread of its own, for searches outside of an event loop.
 
-    It stays, because the clients of providers keep connections that belong to the loop they were opened on.
+    It is kept, because the clients of providers keep connections that belong to the loop they were opened on.
     """
 
     def __init__(self) -> None:

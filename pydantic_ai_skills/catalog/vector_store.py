@@ -1,8 +1,9 @@
 """Keeps vectors on disk, so that a text is embedded once.
 
 There is one SQLite file per user, in the same cache folder as the index of directories and under the same rules: only
-its user can read it, and one that others can write is not believed. A vector is found by the SHA-256 of its text and
-model, so that a changed text has none. If anything is wrong with the file, texts are embedded as if there were none.
+its user can read it, and a file that others can write to is not trusted. A vector is found by the SHA-256 of its text
+and model, so that a changed text has none. If anything is wrong with the file, texts are embedded as if there were
+none.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ KEPT_S = 90 * 24 * 3600
 """How long a vector is kept after its last use."""
 
 DAY_S = 24 * 3600
-"""How exactly the last use is known."""
+"""How precisely the time of the last use is recorded."""
 
 MAX_KEPT = 100_000
-"""How many vectors are kept; the one that was used longest ago goes first."""
+"""How many vectors are kept; the least recently used go first."""
 
 _CHECKSUM = struct.Struct('<I')
 _NORM = struct.Struct('<d')
@@ -63,7 +64,7 @@ class VectorStore:
         self._most = most
 
     def load(self, keys: Iterable[bytes]) -> dict[bytes, Vector]:
-        """Those of the vectors that are there."""
+        """The vectors that are kept for these keys."""
         now = int(time.time())
         try:
             rows = list(self._rows(keys))

@@ -41,7 +41,7 @@ class Vector(NamedTuple):
     """One signed byte for each dimension; the largest is 127 or -127."""
 
     norm: float
-    """Their length as a vector."""
+    """The Euclidean norm of the values."""
 
     def similarity(self, other: Vector) -> float:
         """The cosine of the angle between two vectors: 1 for the same direction, 0 for nothing in common."""

@@ -146,7 +146,7 @@ class Vocabulary:
         return sorted(words, key=lambda word: (word != first, -self.count(word), word))[:MAX_FORMS]
 
     def _halves(self, word: str) -> list[str]:
-        """The two words that were written as one, if there are such."""
+        """The two words of the index that were written as one; none if there are no such words."""
         cuts = ((word[:at], word[at:]) for at in range(2, len(word) - 1))
         halves = [(min(map(self.count, cut)), cut) for cut in cuts]
         rarer, cut = max(halves, default=(0, ()))

@@ -74,8 +74,8 @@ class SkillsDirectory:
         """Remember a directory; it is scanned on first use.
 
         Args:
-            path: The directory. It may be a skill itself, or its `SKILL.md`. A relative path starts in the folder the
-                program is in now.
+            path: The directory. It may be a skill itself, or its `SKILL.md`. A relative path starts in the folder
+                that is current now.
             validate: Whether to apply the Agent Skills rules beyond a usable name and description.
             max_depth: How deep below `path` to look for skills; `None` for no limit.
             script_executor: What runs the scripts; a `LocalSkillScriptExecutor` when not given.
@@ -87,8 +87,8 @@ class SkillsDirectory:
                 `True` for one in the user's cache folder, or the path of a file.
             label: What you call the directory. Problems and the command line show it.
             include: Patterns of the files that are offered, such as `'references/**'`; all when not given. `*` and `?`
-                stand for anything but `/`, and `**` for folders at any depth. A pattern without `/` is about the name
-                of a file, wherever it is. `SKILL.md` is always read.
+                stand for anything but `/`, and `**` for folders at any depth. A pattern without `/` matches the name
+                of a file in any folder. `SKILL.md` is always read.
             exclude: Patterns of files that are not offered. They win over `include`.
 
         Raises:
@@ -114,7 +114,7 @@ class SkillsDirectory:
             self.offers = file_patterns(include, exclude)
         self._index: DiskIndex | None = None
         self.absolute_path = os.path.normpath(self.path if self.path.is_absolute() else Path(os.getcwd(), self.path))
-        """The path, from the folder the program was in when this object was made."""
+        """The path, made absolute from the folder that was current when this object was made."""
         self._root = ''
         self.is_in_doubt = False
         """Whether the last look saw something that may be half written, so that the next one may differ."""
@@ -153,7 +153,7 @@ class SkillsDirectory:
                 folder of the project, which is the root of its git repository if it is in one. None by default.
             **options: The options of `SkillsDirectory`, which explains each of them.
         """
-        from .standard import standard_folders  # other directories are named
+        from .standard import standard_folders  # not needed for directories that are named
 
         directories: list[SkillsDirectory] = []
         for folder in standard_folders(project, user, trust):

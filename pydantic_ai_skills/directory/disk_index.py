@@ -34,7 +34,7 @@ from .folder_skill import FolderSkill, ScannedFolder, SkillReader
 from .settings import SKILL_FILE, ScanSettings
 
 FORMAT = 5
-"""Part of the file's name. Increase it when the parser reads a file differently, or when more than headers is kept."""
+"""Part of the file's name. Increase it when the parser reads a file differently, or when other things are kept."""
 
 KEPT_S = 90 * 24 * 3600
 """How long a directory is kept after its last use."""
@@ -87,7 +87,7 @@ class DiskIndex:
         self._saved: dict[str, ScannedFolder] = {}
 
     def load(self) -> tuple[dict[str, ScannedFolder], bool]:
-        """The folders that have not changed, and whether none has."""
+        """The folders that have not changed, and whether these are all folders."""
         folders: dict[str, ScannedFolder] = {}
         is_whole, count = False, 0
         try:
@@ -204,7 +204,7 @@ class DiskIndex:
         return kept, stamps, _checksum(kept, stamps)
 
     def _is_simple(self, folder: ScannedFolder, skill: FolderSkill) -> bool:
-        """Whether it is a skill below the directory in which nothing is unusual."""
+        """Whether a folder below the directory holds a skill, and nothing about it is unusual."""
         return (
             folder.file == f'{folder.path}{os.sep}{SKILL_FILE}'
             and skill.root == self._root != folder.path

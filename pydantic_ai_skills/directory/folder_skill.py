@@ -34,13 +34,13 @@ PLACEHOLDER = re.compile(r'\$\{(?:CLAUDE_)?SKILL_DIR\}|\{baseDir\}')
 """Placeholders for the skill's folder in its instructions."""
 
 EVALS = 'evals/'
-"""The folder with the cases that a skill is tried with. A model that could read them would know the answers."""
+"""The folder with the evaluation cases of a skill. A model that could read them would know the answers."""
 
 NEVER: FileStamp = (0, 0, 0, 0)
 """A stamp no file has: whatever carries it is read again at the next look."""
 
 HEAD_BYTES = 8
-"""How many bytes of each file are kept for telling programs."""
+"""How many bytes of each file are kept to recognize programs."""
 
 _CLOCK_TICK_NS = 20_000_000
 
@@ -147,7 +147,7 @@ class FolderSkill(Skill[Any]):
 
     @property
     def root(self) -> str:
-        """The folder from which the skill's own is reached without following links."""
+        """The folder from which the skill's own folder is reached without following links."""
         return self._path if self._reader is None else self._reader.root
 
     def lists_are_current(self) -> bool:
@@ -174,7 +174,7 @@ class SkillReader:
         return head.header, PLACEHOLDER.sub(lambda _: path, decode_body(data, head.body_start or 0))
 
     def list_folder(self, path: str) -> Listing:
-        """List the files of the skill in a folder that its directory offers."""
+        """List the files of the skill in a folder, without those that the directory does not offer."""
         settings = self.settings
         listing = Listing(SkillFolder(self.root, path), settings.limits)
         listing.files = [file for file in listing.files if not file.name.startswith(EVALS)]
@@ -184,7 +184,7 @@ class SkillReader:
         return listing
 
     def judge(self, listing: Listing, name: str) -> SkillFiles:
-        """Tell the programs of a skill from what is to be read."""
+        """Divide the listed files of a skill into those to run and those to read."""
         from .programs import judge_files  # not needed before files are used
 
         return judge_files(listing, name, self.settings.executor or local_executor(), self.root)
@@ -381,7 +381,7 @@ def can_be_shown(name: str) -> bool:
 
 
 def _may_be_script(name: str) -> bool:
-    """Whether what a file is offered for depends on its text and its rights."""
+    """Whether the text and the rights of a file decide how it is offered."""
     from pydantic_ai_skills.execution.interpreters import SCRIPT_NAME  # not needed before files are listed
 
     is_at_home = '/' not in name or name.startswith('scripts/')

@@ -15,10 +15,10 @@ class FilePatterns(NamedTuple):
     """Which files are offered, by their paths below the skill's folder."""
 
     include: tuple[tuple[Segment, ...], ...]
-    """Patterns of which a file has to fit one; without any, all files do."""
+    """A file has to fit one of these patterns, if there are any."""
 
     exclude: tuple[tuple[Segment, ...], ...]
-    """Patterns of which it must not fit any."""
+    """A file must not fit any of these patterns."""
 
     def fit(self, path: str) -> bool:
         """Whether the file is offered."""
@@ -58,12 +58,12 @@ def _segments(pattern: str) -> tuple[Segment, ...]:
 
 
 def _segment(text: str) -> re.Pattern[str]:
-    # Python makes the stars of one segment atomic, so that a match takes no more than the product of both lengths.
+    # Python makes the stars of one segment atomic, so a match takes time in the product of both lengths at most.
     return re.compile(translate(text))
 
 
 def _fits(pattern: tuple[Segment, ...], steps: list[str]) -> bool:
-    """Whether a path fits. All places that the pattern can be at are followed at once, so that nothing is retried."""
+    """Whether a path fits. All places in the pattern that are possible are followed at once, so nothing is retried."""
     places = _with_skips(pattern, {0})
     for step in steps:
         ahead = [(place, pattern[place]) for place in places if place < len(pattern)]
@@ -74,7 +74,7 @@ def _fits(pattern: tuple[Segment, ...], steps: list[str]) -> bool:
 
 
 def _with_skips(pattern: tuple[Segment, ...], places: set[int]) -> set[int]:
-    """These places, and those behind each `**` among them, which may stand for nothing."""
+    """These places, and those after each `**` among them, which may stand for no folder at all."""
     reached = set(places)
     for place in sorted(places):
         while place < len(pattern) and pattern[place] is None:

@@ -76,13 +76,13 @@ class SkillProgram(SkillScript):
 
 
 def judge_files(listing: Listing, name: str, executor: SkillScriptExecutor, root: str) -> SkillFiles:
-    """The resources and scripts of the skill of this name; each file that was listed is one or the other.
+    """The resources and scripts of the skill of this name, its unlisted files and its `tools.py`.
 
     Args:
         listing: The files in its folder.
         name: The name of the skill.
         executor: What runs its programs.
-        root: The folder from which its own is reached without following links.
+        root: The folder from which its own folder is reached without following links.
     """
     folder, path = listing.folder, listing.folder.path
     skill_dir, examiner = Path(path), Examiner(listing.read_head)
@@ -103,12 +103,12 @@ def judge_files(listing: Listing, name: str, executor: SkillScriptExecutor, root
 
 
 def _has_tools(folder: SkillFolder) -> bool:
-    """Whether `tools.py` brings typed tools. One that never mentions pydantic_ai is a script like any other."""
+    """Whether `tools.py` has typed tools. A file that never mentions pydantic_ai is a script like any other."""
     return b'pydantic_ai' in folder.read_bytes(TOOLS_MODULE)
 
 
 class Examiner:
-    """Judges the files of one skill, as many as its allowance lasts for."""
+    """Judges the files of one skill, by their text as long as the allowance lasts."""
 
     def __init__(self, read: Callable[[str, int], bytes]) -> None:
         self._read = read

@@ -49,7 +49,7 @@ TOOL_FOLDERS = frozenset(
         *('.ruff_cache', '.ipynb_checkpoints', '.next', '.nuxt', '.terraform', '.gradle', '.yarn', '.idea'),
     }
 )
-"""Hidden folders in which tools keep what is theirs; skills are never looked for in them."""
+"""Hidden folders that belong to tools; skills are never looked for in them."""
 
 _HOLD_NO_SKILLS = SKIPPED_FOLDERS | {'skill.md'}
 
@@ -138,7 +138,7 @@ class Scan:
         return collect(self.folders, self.problems)
 
     def keep_last_good(self) -> None:
-        """Keep the last good version of each file that never was whole because it is written all the time."""
+        """Keep the last good version of each file that was never seen whole because it is written all the time."""
         for path in self.in_doubt & self.folders.keys() & self.before.keys():
             last = self.before[path]
             if self.folders[path].file is not None and last.skill is not None:
@@ -148,7 +148,7 @@ class Scan:
     # --- Folders --------------------------------------------------------------------------------------------------
 
     def run(self, root: str) -> None:
-        """Scan a directory that is trusted, links resolved, and the folders in it."""
+        """Scan a trusted directory, its links resolved, and the folders in it."""
         self._visit(SkillFolder(root), None, 0)
         # Shortest way first: the depth of a folder decides how far the scan goes from there.
         while self._links:
@@ -258,7 +258,7 @@ class Scan:
         scanned = ScannedFolder(folder.path, self._stamp(opened.status()))
         has_file = self._read_skill(folder, scanned, opened, SKILL_FILE)
         if scanned.skill is None:
-            # A file that is not a skill hides none.
+            # A `SKILL.md` that is not a skill hides none of the skills below it.
             self._read_entries(scanned, opened)
             if not has_file and scanned.file is not None:
                 self._read_skill(folder, scanned, opened, os.path.basename(scanned.file))
@@ -329,7 +329,7 @@ class Scan:
         return True
 
     def _parse(self, file: str, folder_name: str, data: bytes, *, complete: bool) -> ParsedHead:
-        """Parse the beginning of a file. Of its body it is only checked that it is text."""
+        """Parse the beginning of a file. Its body is only checked for being text."""
         validate = self.settings.validate
         head = parse_head(data, path=file, folder_name=folder_name, validate=validate, complete=complete)
         if head.header is None:
@@ -361,7 +361,7 @@ class Scan:
 
 
 def may_hold_skills(name: str, *, hidden: bool) -> bool:
-    """Whether skills are looked for in folders of this name; `hidden` is whether in hidden ones too."""
+    """Whether skills are looked for in folders of this name; with `hidden`, in hidden ones too."""
     if name.startswith('.'):
         return name in DOT_FOLDERS or (hidden and name.lower() not in TOOL_FOLDERS)
     return name.lower() not in _HOLD_NO_SKILLS

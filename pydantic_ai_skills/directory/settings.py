@@ -80,7 +80,7 @@ class ScanSettings(NamedTuple):
     """What runs the scripts."""
 
     source: SkillProvenance | None = None
-    """Where the skills are from, if that is not trusted."""
+    """Where the skills are from; `None` for a trusted directory without a label."""
 
     follow_links: bool = False
     """Whether a skill's folder may be a link."""

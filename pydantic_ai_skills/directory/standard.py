@@ -96,7 +96,7 @@ def _user_folders(user: str | Path | bool) -> Iterator[tuple[Path, StandardFolde
     home = Path.home() if isinstance(user, bool) else expand_home(user)
     own = [home / folder for folder in STANDARD_FOLDERS]
     own.append(user_skills_folder(None if user is True or str(user) == '~' else home))
-    # The keys have links resolved, as those of a project have, which may lie in the home folder.
+    # The keys have links resolved, like those of a project, which may lie in the home folder.
     real = Path(os.path.realpath(home))
     for path in own:
         key = real / path.relative_to(home) if path.is_relative_to(home) else Path(os.path.abspath(path))

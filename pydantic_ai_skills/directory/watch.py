@@ -2,8 +2,8 @@
 
 A native thread of `watchfiles` collects the events; asking for them takes a few milliseconds, however many skills there
 are. Each scanned folder is watched on its own: watching a whole tree would follow links, and lose folders when a link
-goes. Events do not cover everything, so some looks go to the disk regardless: at a directory reached through links, at
-one that was replaced as a whole, and at everything once in a while.
+goes. Events do not cover everything, so some looks go to the disk regardless: for a directory reached through links,
+for one that was replaced as a whole, and for everything once in a while.
 """
 
 from __future__ import annotations
@@ -222,13 +222,13 @@ class Fence:
         self._patience = self._deadline = 0.0
 
     def begin(self, patience: float) -> str:
-        """The file that will be made. Patience starts only then: it takes time until many folders are watched."""
+        """The file that will be made. Patience starts only when it is made: watching many folders takes time."""
         self._mark = os.path.join(self._folder, str(next(self._numbers)))
         self._patience = patience
         return self._mark
 
     def is_set(self) -> bool:
-        """Called by `watchfiles` while it waits: whether to give up on events."""
+        """Whether to give up on events; `watchfiles` asks while it waits."""
         if self._mark is not None:
             os.close(os.open(self._mark, os.O_CREAT | os.O_WRONLY, mode=0o600))
             self._mark = None

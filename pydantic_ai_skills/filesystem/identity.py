@@ -15,10 +15,10 @@ _BTIME_OFFSET = 80
 
 
 def folder_identity(path: Path) -> str:
-    """What a folder has and no other ever had: its inode number and the time it was made.
+    """The unique identity of a folder: its inode number and the time it was created.
 
-    A number alone is given to the next folder as soon as the first is removed. Where the system does not keep the time,
-    the identity is the number and its device.
+    The number alone is not unique: a new folder may get that of a removed one. Where the system does not record the
+    time, the identity is the number and the device.
 
     Raises:
         OSError: There is no such folder.
@@ -29,7 +29,7 @@ def folder_identity(path: Path) -> str:
 
 
 def _born_on_linux(path: Path) -> str | None:
-    """When a file was made; `None` if that is not known. Before Python 3.15, `os.stat` does not tell it on Linux."""
+    """When a file was created; `None` if unknown. Before Python 3.15, `os.stat` does not report it on Linux."""
     statx = getattr(ctypes.CDLL(None), 'statx', None) if sys.platform == 'linux' else None
     found = ctypes.create_string_buffer(_STATX_BYTES)
     if statx is None or statx(_AT_FDCWD, os.fsencode(path), 0, _STATX_BTIME, found) != 0:

@@ -7,7 +7,7 @@ from importlib import import_module
 
 
 def import_lazily(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
-    """A `__getattr__` for a package. `names` are those of each module, which may be relative to the package."""
+    """A `__getattr__` for a package. `names` maps each module, absolute or relative to the package, to its names."""
     homes = {name: module for module, names_of_module in names.items() for name in names_of_module}
 
     def get(name: str) -> object:

@@ -1,6 +1,6 @@
 """Locks between processes and between threads.
 
-Those between processes save work and protect what is in use; correctness does not depend on them.
+Locks between processes save work and protect files in use; correctness does not depend on them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class LockFile:
             # A cache that cannot be written to can still be read.
             return True
         if not is_ours(os.fstat(self._descriptor)):
-            # Whoever can open it can hold it for ever.
+            # Another user can open it too, and could hold its lock forever.
             self.release()
             return True
         try:

@@ -1,4 +1,4 @@
-"""Tells whether another user can change a file or folder that this package relies on: a cache, an index, a lock."""
+"""Checks whether another user can change a file or folder that this package relies on: a cache, an index, a lock."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def strangers_in(path: Path, *, above: bool = True) -> str | None:
-    """Why others than this user and root can change what is at a path, in words; `None` if they cannot.
+    """Why users other than this one and root can change what is at a path, in words; `None` if they cannot.
 
-    What does not exist is fine. With `above`, the folders above count too: whoever can write to one of them can put
-    something else in its place. A folder with the sticky bit, such as `/tmp`, is fine above. On Windows nothing is
+    A path that does not exist is fine. With `above`, the folders above count too: whoever can write to one of them
+    can put something else in its place. A folder above may have the sticky bit, as `/tmp` has. On Windows nothing is
     checked.
     """
     if not _CHECKS_OWNERS:
@@ -43,7 +43,7 @@ def is_ours(status: os.stat_result) -> bool:
     """Whether only this user and root can change a file, by its status."""
     if not _CHECKS_OWNERS:
         return True
-    # Nearly always nobody else may write at all, which needs no closer look.
+    # Usually nobody else may write at all, so no closer look is needed.
     writable = status.st_mode & _OTHERS_WRITE and _others_may_write(status)
     return not writable and status.st_uid in (os.geteuid(), ROOT)
 
@@ -56,7 +56,7 @@ def make_folder(path: Path, mode: int = 0o700) -> None:
 
 
 def _steps(path: Path, *, above: bool) -> Iterator[str]:
-    """The path and the folders above it, or only the one it is in, as written and with links resolved."""
+    """The path and all folders above it, or only its parent, as written and with links resolved."""
     for each in dict.fromkeys((os.path.abspath(path), os.path.realpath(path))):
         yield each
         yield from _folders_above(each) if above else [os.path.dirname(each)]
@@ -77,7 +77,7 @@ def _others_may_write(status: os.stat_result) -> bool:
 
 @cache
 def _is_private_group(group: int, user: int) -> bool:
-    """Whether a group has no member but an ordinary user, as where each user has a group of the same name."""
+    """Whether an ordinary user is the only member of a group, as where each user has a group of the same name."""
     pwd, grp = _databases()
     try:
         account, entry = pwd.getpwuid(user), grp.getgrgid(group)

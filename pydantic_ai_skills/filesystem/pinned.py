@@ -1,4 +1,4 @@
-"""Compares a folder with the files it has to hold: these, unchanged, and nothing else."""
+"""Checks that a folder holds the files pinned for it, unchanged, and nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .safe_open import FoundEntry, OpenFolder, reason
 
 
 class PinnedFile(NamedTuple):
-    """What a file has to be."""
+    """The size, digest and mode that a file has to have."""
 
     size: int
     digest: str
@@ -29,7 +29,7 @@ class PinnedFolder:
     """A trusted folder."""
 
     steps: tuple[str, ...]
-    """The way from there to the folder; none of them may be a link."""
+    """The names of the folders that lead from `root` to the folder; none of them may be a link."""
 
     files: Mapping[str, PinnedFile]
     """The files by their path in the folder, with `/` between the parts."""
@@ -38,10 +38,10 @@ class PinnedFolder:
     """Files that may be there as well."""
 
     def difference(self) -> str | None:
-        """The first difference to what is on disk now, in words; `None` if there is none. It reads every file.
+        """The first difference from what is on disk now, in words; `None` if there is none. Reads every file.
 
-        A link, a special file and a file that is not pinned are differences, wherever they are and whatever they are
-        called. So is another mode. Only an empty folder is not.
+        A link, a special file, another mode, and a file that is neither pinned nor ignored are differences, wherever
+        they are and whatever they are called. An empty folder is not, down to one level below the pinned files.
         """
         missing = set(self.files)
         depth = 1 + max((path.count('/') for path in self.files), default=0)
@@ -65,7 +65,7 @@ def _is_same(found: FoundEntry, expected: PinnedFile) -> bool:
     if not _looks_same(found.status, expected):
         return False
     with open(found.folder.file(found.name), 'rb') as file:
-        # It may have been replaced since it was listed, by something that has no end.
+        # Since it was listed, it may have been replaced by something that never ends.
         is_same = _looks_same(os.fstat(file.fileno()), expected)
         return is_same and hashlib.file_digest(file, 'sha256').hexdigest() == expected.digest
 
@@ -79,7 +79,7 @@ def _looks_same(status: os.stat_result, expected: PinnedFile) -> bool:
 
 
 def content_hash(files: Mapping[str, PinnedFile]) -> str:
-    """Hash the names, modes and contents of files, which are sorted by name."""
+    """The hash of the names, modes and contents of files, which must be sorted by name."""
     digest = hashlib.sha256()
     for name, file in files.items():
         line = f'{name}\0{"x" if file.executable else "-"}\0{file.digest}\n'

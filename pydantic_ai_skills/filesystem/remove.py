@@ -17,7 +17,7 @@ def remove_tree(path: Path) -> bool:
     Everything is reached by descriptor without following links, so nothing outside is touched, whatever a process that
     is still running does meanwhile. A link or file in place of the folder is removed itself.
     """
-    with suppress(OSError):  # an empty one takes no descriptor, of which there may be none
+    with suppress(OSError):  # an empty one needs no descriptor, and none may be left
         os.rmdir(path)
         return True
     with suppress(OSError):
@@ -43,7 +43,7 @@ def _remove(path: Path) -> None:
 
 
 def _unlink_files(folder: int) -> list[str]:
-    """Remove everything in a folder but the folders in it, and return their names."""
+    """Remove everything in a folder except the folders in it; return the names of these."""
     inner: list[str] = []
     with os.scandir(folder) as entries:
         for entry in list(entries):
@@ -56,8 +56,8 @@ def _unlink_files(folder: int) -> list[str]:
 
 @contextmanager
 def _owned(name: str, parent: int | None) -> Generator[int]:
-    """Open a folder with all rights for this user."""
-    # O_PATH takes hold of a folder that may not be read.
+    """Open a folder after giving this user all rights on it."""
+    # O_PATH opens even a folder that may not be read.
     held = os.open(name, getattr(os, 'O_PATH', os.O_RDONLY) | FOLDER_FLAGS, dir_fd=parent)
     try:
         with suppress(OSError):

@@ -67,7 +67,7 @@ _COMMON_FLAGS = sum(getattr(os, flag, 0) for flag in ('O_RDONLY', 'O_NONBLOCK', 
 _FILE_FLAGS = _COMMON_FLAGS | _NO_LINKS
 _ROOT_FLAGS = _COMMON_FLAGS | getattr(os, 'O_DIRECTORY', 0)
 FOLDER_FLAGS = _ROOT_FLAGS | _NO_LINKS
-"""How a folder is opened that must not be a link."""
+"""Flags that open a folder and refuse a link to one."""
 
 stamp: Callable[[os.stat_result], FileStamp] = attrgetter('st_mtime_ns', 'st_ctime_ns', 'st_size', 'st_ino')
 """Takes the `FileStamp` from the status of a file or folder."""
@@ -99,10 +99,10 @@ class FileContent(NamedTuple):
     status: os.stat_result
 
     is_whole: bool
-    """Whether the file was the same before and after, so that nobody changed it meanwhile."""
+    """Whether nobody changed the file while it was read."""
 
     def in_doubt(self, *, quiet: bool) -> bool:
-        """Whether somebody may still be writing the file. An empty or, if `quiet`, a recent one may be unfinished."""
+        """Whether somebody may still be writing the file. A recent one is in doubt if it is empty or `quiet` is set."""
         window = QUIET_NS if self.data else STALL_NS
         return not self.is_whole or ((quiet or not self.data) and is_fresh(self.status, window))
 
@@ -117,7 +117,7 @@ class FoundEntry(NamedTuple):
     """Its path below the folder where the walk began, with `/` between the parts."""
 
     status: os.stat_result
-    """Its status; of a link its own."""
+    """Its status; for a link, that of the link itself."""
 
 
 class OpenFolder:
@@ -171,7 +171,7 @@ class OpenFolder:
         return descriptor
 
     def glance(self, name: str, file_name: str, inner_name: str, count: int) -> Glance | None:
-        """Look into the folder `name` by descriptor, for a file and an inner folder; `None` if anything is odd."""
+        """Look into the folder `name` by descriptor, for a file and an inner folder; `None` on any error."""
         inside = file = None
         try:
             inside = os.open(name, FOLDER_FLAGS, dir_fd=self.descriptor)
@@ -238,7 +238,7 @@ class OpenFolder:
         return os.readlink(name, dir_fd=self.descriptor)
 
     def status_of(self, name: str) -> os.stat_result | None:
-        """The status of the entry with this name, if there is one; of a link its own."""
+        """The status of the entry with this name, if there is one; for a link, that of the link itself."""
         return _status(f'{self.path}{os.sep}{name}' if self.descriptor is None else name, self.descriptor)
 
     def has_folder(self, name: str) -> bool:
@@ -275,8 +275,8 @@ class SkillFolder:
     def read_bytes(self, name: str, limit: int = MAX_RESOURCE_BYTES, *, quiet: bool = False) -> bytes:
         """Read a whole file below the folder, as it was before or after somebody wrote it, not in between.
 
-        `quiet` waits until nobody has changed the file for a moment: one that is written in several steps looks whole
-        between two of them, and is missing while an editor puts a new one in its place.
+        With `quiet`, wait until nobody has changed the file for a moment: a file that is written in several steps looks
+        whole between two of them, and is missing while an editor replaces it.
 
         Raises:
             SkillResourceLoadError: The name leads outside, or there is no regular file of at most `limit` bytes.
@@ -378,7 +378,11 @@ def _read_up_to(descriptor: int, count: int) -> bytes:
 
 
 def split_path(name: str) -> tuple[str, ...]:
-    """The steps of a relative path with `/`. If it could lead elsewhere, the message of the error lacks its name."""
+    """The parts of a relative path between its `/`.
+
+    Raises:
+        SkillResourceLoadError: It could lead outside. The message lacks its name.
+    """
     steps = tuple(name.split('/'))
     if any(step in ('', '.', '..') for step in steps) or (os.sep != '/' and os.sep in name):
         raise SkillResourceLoadError('is not a path below this folder.')

@@ -1,4 +1,4 @@
-"""Opens SQLite files in which this package keeps what it has found out, for one user."""
+"""Opens the SQLite files in which this package keeps what it has found out, for the current user only."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ WAIT_S = 2.0
 
 
 def read_user_database(file: Path | None) -> sqlite3.Connection | None:
-    """Open a file to read it; `None` if there is none, or an empty one.
+    """Open a file to read it; `None` if it is missing or empty.
 
     Raises:
-        PermissionError: Others can write it, so what it says is not believed.
+        PermissionError: Other users can write to it, so its content is not trusted.
     """
     if file is None or not os.path.exists(file) or not os.path.getsize(file):
         return None
@@ -25,11 +25,11 @@ def read_user_database(file: Path | None) -> sqlite3.Connection | None:
 
 
 def write_user_database(file: Path | None, option: str) -> sqlite3.Connection:
-    """Open a file to write it, and make it if there is none. `option` says where the file is, in messages.
+    """Open a file to write to it, and create it if there is none. Messages name `option` as the way to set its path.
 
     Raises:
         FileNotFoundError: The user has no home folder to put it in.
-        PermissionError: Others can write it.
+        PermissionError: Other users can write to it.
     """
     if file is None:
         raise FileNotFoundError(f'this user has no home directory: say where the index is, as {option}=')
@@ -41,7 +41,7 @@ def write_user_database(file: Path | None, option: str) -> sqlite3.Connection:
 
 
 def _check_owner(file: Path) -> None:
-    """Refuse a file that others can write: it says what skills are called and what they are for."""
+    """Refuse a file that other users can write to: it holds the names and descriptions of skills."""
     strangers = strangers_in(file)
     if strangers is not None:
         raise PermissionError(strangers)

@@ -56,7 +56,7 @@ def default_cache_dir() -> Path:
 
 
 def user_config_dir() -> Path:
-    """This package's folder for what the user has decided: where the environment says, or the platform's place."""
+    """This package's folder for the user's decisions: where the environment says, or below the configuration folder."""
     given = os.environ.get(CONFIG_VARIABLE)
     if given:
         return expand_home(given).absolute()

@@ -10,7 +10,10 @@ _NOT_CHARACTERS = ''.join(f'{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF
 
 @cache
 def hidden_characters() -> re.Pattern[str]:
-    """Matches a character that can hide, reorder or smuggle text. What Unicode has not assigned yet may be visible."""
+    """Matches a character that can hide, reorder or smuggle text.
+
+    Characters that Unicode has not assigned yet may be visible, so most of them do not match.
+    """
     return re.compile(
         '['
         '\x00-\x08\x0b-\x1f\x7f-\x9f'  # control, except the tab and the end of a line

@@ -1,7 +1,7 @@
 """The fast path for the frontmatter of most skills: `key: text` lines, lists of words, one level of `metadata`.
 
-It answers only where the YAML reader and `read_header` would give the same without a finding, and gives up on anything
-else; property tests hold it to that. It is what makes looking through thousands of skills cheap.
+It answers only where the YAML reader and `read_header` would return the same without a finding, and gives up on
+anything else; property tests hold it to that. It makes looking through thousands of skills cheap.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from .findings import Value
 from .header import MAX_FRONTMATTER_BYTES, MODEL_KEYS, TOOLS_KEYS, SkillHeader
 from .skill_names import MAX_COMPATIBILITY_LENGTH, MAX_DESCRIPTION_LENGTH, find_reserved_word, match_simple_name
 
-# A key, its value, and the lines below that begin with a space or a hyphen. The key is empty if a line has none, or
-# one that is not simple; it is kept far below the 1024 characters to which YAML limits a key.
+# A key, its value, and the lines below that begin with a space or a hyphen. The key is empty if a line has no simple
+# key. A simple key is far shorter than the 1024 characters to which YAML limits keys.
 _ENTRIES = re.compile(r'(?:([A-Za-z_][A-Za-z0-9_-]{0,99}):(?: (.*)|$)|.+)((?:\n++[ -].*)*+)', re.MULTILINE).findall
 
-# What a list in brackets may hold.
+# An item of a list in brackets.
 _ITEM = re.compile(r'[A-Za-z0-9](?:[A-Za-z0-9_./+ -]*[A-Za-z0-9_./+-])?').fullmatch
 
-# What cannot begin plain text, or could mean something when it does.
+# Characters that cannot begin plain text, or that could mean something when they do.
 _INDICATORS = frozenset('-?:,[]{}#&*!|>%@`')
 
 # Keys that are left to `read_header`: all fields of a header but the first five, which most skills have.
@@ -47,12 +47,12 @@ def parse_simple(data: bytes, folder_name: str | None) -> tuple[SkillHeader, int
 
 
 def _header(fields: dict[str, Value], folder_name: str | None) -> SkillHeader | None:
-    """What `read_header` gives for fields that break no rule; `fields` is used up."""
+    """What `read_header` returns for fields that break no rule; `None` for others. Changes `fields`."""
     name = fields.pop('name', None)
     description = fields.pop('description', None)
     if folder_name is None or name != folder_name or type(description) is not str or not match_simple_name(folder_name):
         return None
-    name = folder_name  # which is kept anyway, so that there is one text and not two
+    name = folder_name  # this string is kept anyway, so there is one and not two
     description = description.strip()
     if find_reserved_word(name) or not 0 < len(description) <= MAX_DESCRIPTION_LENGTH:
         return None
@@ -75,7 +75,7 @@ def _header_with_more(name: str, description: str, fields: dict[str, Value]) -> 
 
 def read_simple(source: str) -> dict[str, Value] | None:
     """Read frontmatter that consists of simple lines only, or give up with `None`."""
-    # Printable leaves out tabs, control characters, and all that YAML takes for a line break or does not allow.
+    # Tabs, control characters, and all that YAML takes for a line break or does not allow are not printable.
     return _read_mapping(source, is_nested=False) if source.replace('\n', '').isprintable() else None
 
 
@@ -96,7 +96,7 @@ def _read_mapping(source: str, *, is_nested: bool) -> dict[str, Value] | None:
 
 
 def _read_block(below: str) -> Value | None:
-    """Read the list or the mapping below a key; all of its lines are indented alike."""
+    """Read the list or the mapping below a key; `None` unless all of its lines are indented alike."""
     lines = below.lstrip('\n')
     entries = lines.lstrip(' ')
     indent = lines[: len(lines) - len(entries)]
@@ -125,12 +125,12 @@ def _read_scalar(text: str) -> str | None:
 
 
 def _read_quoted(rest: str, quote: str) -> str | None:
-    """Text in quotes, from behind the first one, that holds neither the same quotes nor an escape."""
+    """Quoted text, given without its first quote; `None` if it holds the same quotes or an escape."""
     inner = rest[:-1]
     return None if rest[-1:] != quote or quote in inner or (quote == '"' and '\\' in inner) else inner
 
 
 def _read_list(text: str) -> list[Value] | None:
-    """A list in brackets, of words that hold nothing YAML could take for more."""
+    """The items of a list in brackets; `None` if YAML could take one for more than plain text."""
     items = [item.strip(' ') for item in text[1:-1].split(',')]
     return list[Value](items) if text[-1] == ']' and all(map(_ITEM, items)) else None

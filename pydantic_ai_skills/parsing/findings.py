@@ -15,7 +15,7 @@ MAX_NESTING = 32
 """How deep lists and mappings may be nested in each other."""
 
 Value: TypeAlias = 'str | list[Value] | dict[str, Value]'
-"""What frontmatter is made of."""
+"""A value in frontmatter: text, or lists and mappings of text."""
 
 _TRUE = frozenset(('true', 'yes', 'on', '1'))
 _FALSE = frozenset(('false', 'no', 'off', '0', ''))
@@ -35,7 +35,7 @@ class Finding(NamedTuple):
 
 
 class UnreadableYaml(Exception):
-    """The text is not YAML, or not the part of YAML that frontmatter is made of. Repair may help."""
+    """The text is not YAML, or goes beyond the part of YAML that frontmatter uses. Repair may help."""
 
     def __init__(self, message: str, line: int | None) -> None:
         super().__init__(message)

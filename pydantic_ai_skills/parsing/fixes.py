@@ -52,7 +52,7 @@ def _with_quotes(text: str, name: str) -> str:
 
 
 def _with_name(text: str, name: str) -> str:
-    """The name as it is loaded, on its line or on a new one."""
+    """Write the name under which the skill is loaded, on its line or on a new one."""
     line = f'name: {name}'
     head, rest = _split(text)
     if _NAME_LINE.search(head):
@@ -61,7 +61,7 @@ def _with_name(text: str, name: str) -> str:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """The frontmatter, and the rest with the line that ends it."""
+    """The frontmatter, and the rest, which begins with the closing `---` line."""
     end = text.find('\n---', 3)
     return text[:end], text[end:]
 

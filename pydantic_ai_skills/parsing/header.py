@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .tool_specs import ToolSpec
 
 MAX_FRONTMATTER_BYTES = 64 * 1024
-"""The bytes of a file in which its frontmatter, with both `---` lines, must end."""
+"""The frontmatter, with both `---` lines, must end within this many bytes of the file."""
 
 MODEL_KEYS = ('model', 'model-settings', 'model_settings')
 """Keys by which skills for other programs choose a model; here the application does."""
@@ -46,7 +46,7 @@ class SkillHeader(NamedTuple):
     """A valid name: the one in the frontmatter, made usable if need be, or the folder's."""
 
     description: str
-    """What the skill does and when to use it, whole."""
+    """What the skill does and when to use it, in full."""
 
     license: str | None = None
     """The licence's name or the file that holds it."""
@@ -57,8 +57,8 @@ class SkillHeader(NamedTuple):
     metadata: Mapping[str, Any] = MappingProxyType({})
     """The entries of the frontmatter's `metadata`, and every other key that has no meaning of its own here.
 
-    Values are text, or lists and mappings of text. A key beside `metadata` that is also in it is called
-    `frontmatter.<key>`.
+    Values are text, or lists and mappings of text. A key beside `metadata` that has another value in it is
+    kept as `frontmatter.<key>`.
     """
 
     allowed_tools: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ class _Unread:
         self.findings.append(Finding(code, message, self._line_of(key)))
 
     def text(self, key: str) -> str | None:
-        """Take a text; a value of another kind stays and ends up in the metadata."""
+        """Remove and return a text; a value of another kind stays and ends up in the metadata."""
         value = self.fields.get(key)
         if value is None:
             return None
@@ -169,7 +169,7 @@ def _name(unread: _Unread, folder_name: str | None) -> str | None:
 
 
 def _another_name(unread: _Unread, given: str, folder_name: str | None, code: str, wrong: str) -> str | None:
-    """Make a usable name of the given one or of the folder's."""
+    """Make a usable name from the given one or the folder's."""
     for make in normalize_skill_name, shorten_skill_name:
         for wording in given, folder_name or '':
             with suppress(SkillValidationError):

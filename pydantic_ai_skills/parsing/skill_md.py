@@ -57,8 +57,8 @@ def parse_head(data: bytes, *, path: str, folder_name: str | None, validate: boo
     """Parse a `SKILL.md` from its first bytes, without its body.
 
     If the frontmatter goes on after `data`, only `needs_more` is set: call again with more of the file;
-    `MAX_FRONTMATTER_BYTES` are always enough. Without `validate`, only rules are reported that keep a skill from being
-    loaded.
+    `MAX_FRONTMATTER_BYTES` are always enough. Without `validate`, a broken rule of the
+    specification is reported only if it keeps the skill from being loaded; repairs of the frontmatter always are.
     """
     simple = parse_simple(data, folder_name)
     if simple is not None:
@@ -92,7 +92,7 @@ def parse_skill_text(
 def decode_body(data: bytes, start: int | None = None) -> str:
     """The instructions in a whole `SKILL.md`: what follows the frontmatter, without the blank lines around it.
 
-    They begin at `start`, if that is known. A file that has lost its frontmatter since it was found is all
+    They begin at `start`, if that is known. If the file has lost its frontmatter since it was found, all of it is
     instructions. Text that is not UTF-8 raises `SkillValidationError`.
     """
     if start is None:
@@ -112,7 +112,7 @@ def tidy_body(body: str) -> str:
 
 
 def check_text(data: bytes, path: str, *, complete: bool = True) -> tuple[SkillProblem, ...]:
-    """Check that a `SKILL.md`, body included, is UTF-8; unless it is complete, its last character may be cut in two."""
+    """Check that a `SKILL.md`, body included, is UTF-8; unless `complete`, its last character may be cut off."""
     if data.isascii():
         return ()
     try:
@@ -124,9 +124,9 @@ def check_text(data: bytes, path: str, *, complete: bool = True) -> tuple[SkillP
 
 
 def find_headings(data: bytes, start: int = 0) -> str:
-    """The headings of a text, one a line; `#` in a fenced block of code begins a comment, not a heading.
+    """The headings of a text, one per line; `#` in a fenced block of code begins a comment, not a heading.
 
-    It looks from mark to mark, not line by line, because it runs for every skill.
+    It jumps from `#` to `#` instead of going line by line, because it runs for every skill.
     """
     if data.find(b'`', start) >= 0 or data.find(b'~', start) >= 0:
         data, start = _FENCED.sub(b'\n', b'\n' + data[start:]), 0
@@ -160,7 +160,7 @@ def _read(parts: Split, folder_name: str | None, *, validate: bool) -> tuple[Ski
 
 
 def _line_of(source: str, key: str) -> int | None:
-    """The line of a top-level key, counted from 1; of several the last, which is the one that counts."""
+    """The line of a top-level key, counted from 1; the last one if the key is repeated, as its value counts."""
     matches = list(re.finditer(rf'^["\']?{re.escape(key)}["\']?[ \t]*:', source, re.MULTILINE))
     return source.count('\n', 0, matches[-1].start()) + 1 if matches else None
 

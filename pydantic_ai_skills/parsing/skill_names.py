@@ -13,7 +13,7 @@ MAX_NAME_LENGTH = 64
 """Characters in a skill's name, after NFKC."""
 
 MAX_TOOL_NAME_LENGTH = 64
-"""What model providers allow for the name of a tool."""
+"""How long a tool name model providers allow."""
 
 MAX_DESCRIPTION_LENGTH = 1024
 """Characters in a skill's description."""
@@ -29,7 +29,7 @@ find_reserved_word = re.compile('|'.join(sorted(RESERVED_WORDS))).search
 # A name that follows the rule as it stands and is plain ASCII, as most are.
 match_simple_name = re.compile(rf'(?!.{{{MAX_NAME_LENGTH + 1}}})[a-z0-9]+(?:-[a-z0-9]+)*').fullmatch
 
-# NFKC takes quadratic time for some texts, so more of a would-be name is never looked at.
+# NFKC takes quadratic time for some texts, so only this much of a would-be name is examined.
 _MAX_WORDING = 1024
 
 
@@ -51,7 +51,7 @@ def normalize_skill_name(name: str) -> str:
 
 
 def spellings(wording: str) -> tuple[str, ...]:
-    """The names that a wording may stand for: `GitHub` for `github`, and `My_Skill` for `my-skill`."""
+    """The names that a wording may mean: `GitHub` may mean `github`, and `My_Skill` may mean `my-skill`."""
     try:
         return wording, wording.lower(), normalize_skill_name(wording)
     except SkillValidationError:

@@ -7,9 +7,9 @@ import tomllib
 from typing import Any
 
 MAX_KEY_PARTS = 16
-"""`tomllib` needs time with the square of the parts of a dotted key: one line of 64 KB keeps it busy for minutes."""
+"""`tomllib` takes time quadratic in the parts of a dotted key: one line of 64 KB keeps it busy for minutes."""
 
-# From the start of a document, each match is a whole string or comment: outside of one, nothing else has such a mark.
+# From the start of a document, each match is a whole string or comment: nothing else in TOML has a quote or a `#`.
 _TEXT = re.compile(
     r'"""(?:[^\\]|\\.)*?(?:"""|\Z)'
     r"|'''.*?(?:'''|\Z)"

@@ -19,7 +19,7 @@ MAX_TOOLS = 64
 """How many tools one skill may declare."""
 
 ArgumentType = Literal['string', 'integer', 'number', 'boolean', 'array', 'object']
-"""What an argument may be, in the words of JSON Schema."""
+"""The types an argument may have, as JSON Schema names them."""
 
 Passing = Literal['positional', 'flags', 'json-stdin']
 """How a script gets its arguments: in their declared order, as flags, or as JSON on standard input."""
@@ -49,7 +49,7 @@ class ToolArgument:
     """What the model calls it, and the name of its flag."""
 
     type: ArgumentType
-    """What it is."""
+    """The type of its value."""
 
     description: str | None = None
     """What it means, for the model."""
@@ -58,13 +58,13 @@ class ToolArgument:
     """The values it may have; empty for any."""
 
     default: Any = None
-    """What the script gets where the model gives none; `None` for nothing."""
+    """The value the script gets if the model gives none; `None` for no default."""
 
     required: bool = True
     """Whether the model has to give it."""
 
     items: ArgumentType | None = None
-    """What the items of an array are; `None` for anything."""
+    """The type of an array's items; `None` for any."""
 
     item_enum: tuple[Any, ...] = ()
     """The values an item of an array may have; empty for any."""
@@ -86,8 +86,8 @@ class ToolArgument:
 def schema_of(kind: ArgumentType) -> dict[str, Any]:
     """The JSON schema of a type.
 
-    In strict mode, providers refuse an array that says nothing about its items, and let an object have no keys but
-    those declared, so an object may be given as JSON text too.
+    In strict mode, providers refuse an array that does not declare its items, and allow an object no keys but those
+    declared, so an object may also be given as JSON text.
     """
     if kind == 'array':
         return {'type': 'array', 'items': {'anyOf': [{'type': item} for item in ('string', 'number', 'boolean')]}}
@@ -103,7 +103,7 @@ class ToolSpec:
     """A tool that a skill declares in its frontmatter: a script with typed arguments."""
 
     name: str
-    """What the skill calls it; the model sees it behind the skill's name."""
+    """What the skill calls it; the model sees it after the skill's name."""
 
     description: str
     """What it does, for the model."""
@@ -112,10 +112,10 @@ class ToolSpec:
     """The file it runs, below the skill's folder."""
 
     arguments: tuple[ToolArgument, ...] = ()
-    """What it takes, in the order the script gets it."""
+    """Its arguments, in the order in which the script gets them."""
 
     passing: Passing = 'positional'
-    """How the script gets it."""
+    """How the script gets the arguments."""
 
     timeout: float | None = None
     """Seconds the script may run; `None` for what its executor allows."""
@@ -276,7 +276,7 @@ def _type(value: Value, name: str) -> ArgumentType:
 
 
 def _items(value: Value | None, name: str) -> tuple[ArgumentType | None, tuple[Any, ...]]:
-    """What the items of an array are, and the values they may have."""
+    """The type of an array's items, and the values they may have."""
     options = value if isinstance(value, dict) else {'type': value} if value is not None else {}
     if not options:
         return None, ()
@@ -320,7 +320,7 @@ def _scalar(value: Value, kind: ArgumentType) -> Any:
 
 
 def _shown_text(value: str) -> str:
-    """A value as the model is shown it, so that it is the one the model sends."""
+    """A value as it is shown to the model, so that it equals what the model sends back."""
     return hidden_characters().sub('', value)
 
 

@@ -22,7 +22,7 @@ MAX_VALUE_DEPTH = 64
 """YAML nested deeper stays text: its reader would run out of stack."""
 
 MAX_NUMBER_CHARS = 100
-"""YAML with a longer number stays text: one such as `59:59:59…` takes time in the square of its length."""
+"""YAML with a longer number stays text: reading `59:59:59…` takes time quadratic in its length."""
 
 _BEGINS_NUMBER = frozenset('+-.0123456789')
 _Loader: type[Any] = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)

@@ -14,7 +14,7 @@ import yaml
 from .findings import MAX_NESTING, Finding, RefusedYaml, UnreadableYaml, Value, shown
 
 LOADER: Any = getattr(yaml, 'CBaseLoader', yaml.BaseLoader)
-"""Where the parser's events come from: libyaml, which is much faster, where PyYAML was built with it."""
+"""The source of the parser's events: libyaml, which is much faster, if PyYAML was built with it."""
 
 _NOT_ALLOWED = re.compile('[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]').search
 
@@ -49,7 +49,7 @@ def _feed(builder: _Builder, loader: Any) -> None:
 
 
 class _Builder:
-    """Puts the values of a document together without recursion."""
+    """Builds the values of a document without recursion."""
 
     def __init__(self) -> None:
         self._root: Value = ''

@@ -1,7 +1,7 @@
 """Reads frontmatter that is not valid YAML.
 
 Most of it has a colon in plain text: `description: Use when: always`. First every such value is quoted; if that is not
-enough, each top-level key is read on its own, and the value of one that still cannot be read is taken as plain text.
+enough, each top-level key is read on its own, and a value that still cannot be read is taken as plain text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .fast_path import read_simple
 from .findings import UnreadableYaml, Value
 
 MAX_REPAIRED_KEYS = 256
-"""How many keys of broken frontmatter are read as YAML; the others are plain text, so that it takes no longer."""
+"""How many keys of broken frontmatter are read as YAML; to limit the time, the others become plain text."""
 
 # `key: value` and, at the start of a line, also `key:value`, but not `https://`.
 _TOP_LEVEL = re.compile(r"""(?P<key>[\w.-]+|"[^"]+"|'[^']+')[ \t]*:(?!//)(?P<value>.*)""").fullmatch
@@ -37,7 +37,7 @@ class Repaired(NamedTuple):
 
 
 def repair(source: str) -> Repaired | None:
-    """Read what is not YAML; `None` if it has no keys at all.
+    """Read frontmatter that is not valid YAML; `None` if it has no keys at all.
 
     Raises:
         RefusedYaml: A part is nested too deep or uses aliases.
@@ -51,7 +51,7 @@ def _with_quotes(source: str) -> Repaired | None:
     key = ''
     for line in source.split('\n'):
         match = _TOP_LEVEL(line)
-        key = match['key'] if match else key  # the items of a list may stand below it without a space before them
+        key = match['key'] if match else key  # the items of a list may stand below their key without indentation
         quoted.append(_quote(line) if line[:1].strip() else line)
         if quoted[-1] != line:
             as_text[key] = None

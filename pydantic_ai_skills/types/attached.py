@@ -51,7 +51,7 @@ class SkillFiles:
 
 
 class Attached(Generic[DepsT]):
-    """What is known of a skill's files before they are used, and the decorators that attach functions to it."""
+    """The part of `Skill` that knows its files before they are used, and attaches functions to it."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ class Attached(Generic[DepsT]):
         tools: list[Tool[Any]]
 
     def look(self) -> None:
-        """Find out whether it has files, so that nobody has to go to the disk for `may_read` and `may_run`."""
+        """List its files now, so that `may_read` and `may_run` know the answer."""
         _ = self.files
 
     @property
@@ -85,7 +85,7 @@ class Attached(Generic[DepsT]):
 
     @property
     def resource(self) -> FunctionDecorator[DepsT]:
-        """Decorator that makes what a function returns a resource of this skill."""
+        """Decorator that makes a function a resource of this skill: the model reads what it returns."""
         return FunctionDecorator(self._add_resource)
 
     @property
@@ -115,7 +115,7 @@ class Attached(Generic[DepsT]):
 
 
 def _described(function: Callable[..., Any], options: FunctionOptions) -> dict[str, Any]:
-    """The arguments that make a function a resource or a script."""
+    """The fields of a resource or script that calls a function."""
     schema = options.read_schema(function)
     name, description = options.name or name_of(function), options.description or schema.description
     return {'name': name, 'description': description, 'function': function, 'function_schema': schema}
@@ -131,7 +131,7 @@ def add_item(items: list[ItemT], item: ItemT, skill_name: str) -> None:
 
 
 def files_of(skill: Skill[Any], name: str) -> SkillFiles:
-    """The files of a skill as those of one with another name."""
+    """A copy of a skill's files in which the scripts belong to a skill of another name."""
     own = skill.files
     scripts = [script.of_skill(name) for script in own.scripts]
     module = own.tools_module and own.tools_module.of_skill(name)

@@ -22,7 +22,7 @@ _MARK = '__skill_mark__'
 class ToolOptions(TypedDict, total=False):
     """How a function is offered as a tool: options of `pydantic_ai.Tool`, which explains each of them.
 
-    `name` is what the skill calls the tool; the model sees it behind the skill's name.
+    `name` is what the skill calls the tool; the model sees it after the skill's name.
     """
 
     name: str | None

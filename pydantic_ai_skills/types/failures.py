@@ -1,4 +1,4 @@
-"""Tells from the output of a failed script what it lacked."""
+"""Finds out from the output of a failed script what it lacked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger('pydantic_ai_skills')
 
 MAX_LOOKED_AT = 20_000
-"""How much of the end of the output is looked at."""
+"""How many characters at the end of the output are searched."""
 
 _VARIABLE = r'\b([A-Z][A-Z0-9_]{2,99}+)\b'
 _MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]{1,100})'")
@@ -42,9 +42,9 @@ _KEY = re.compile(
 
 
 def explain_failure(result: ScriptResult, script: SkillScript) -> ScriptResult:
-    """The result of a failed script, with what it lacked if that can be told. It may read the skill's files.
+    """The result of a failed script, with what it lacked if its output shows that. May read the skill's files.
 
-    The developer finds the way out in the log.
+    Logs the way out for the developer.
     """
     modules: set[str] = set()
     keys: set[str] = set()
@@ -69,8 +69,8 @@ def find_missing(
 ) -> MissingNeed | None:
     """The first thing that the output of a script says it lacks.
 
-    Modules of the skill itself do not count, and only keys that the skill reads do. `read` fills in both, once the
-    output names a module or a variable.
+    Modules of the skill itself do not count, nor do keys that the skill does not read. `read` fills in `modules` and
+    `keys`; it is called only if the output names a module or a variable.
     """
     output = output[-MAX_LOOKED_AT:]
     named = {match[1].partition('.')[0]: match[1] for match in _MODULE.finditer(output)}

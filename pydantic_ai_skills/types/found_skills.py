@@ -26,7 +26,7 @@ class FoundSkills(NamedTuple):
     """What the source is called, for skills that do not say where they come from."""
 
     def is_same(self, other: FoundSkills) -> bool:
-        """Whether it has the very same skills, which are not compared by value: that would read their files."""
+        """Whether both have the very same skills and equal problems. Comparing skills by value would read files."""
         return same_objects(self.skills, other.skills) and self.problems == other.problems
 
 
@@ -44,7 +44,7 @@ def shadowed(loser: Skill[Any], winner: Skill[Any], loser_source: str = '', winn
 
 
 def _origin(skill: Skill[Any], source: str) -> str:
-    """Where a skill comes from: the name of its source, its folder, or else what its source is called."""
+    """Where a skill comes from, for messages: the name in its provenance, its folder, `source`, or else its URI."""
     about = skill.source
     if about is None or (about.kind == 'directory' and about.label is None):
         return skill.path or source or skill.uri
@@ -54,7 +54,7 @@ def _origin(skill: Skill[Any], source: str) -> str:
 def first_of_each_name(
     skills: Iterable[Skill[Any]], about_loser: Callable[[Skill[Any], Skill[Any]], SkillProblem] = shadowed
 ) -> tuple[dict[str, Skill[Any]], list[SkillProblem]]:
-    """The only merge by name: the first skill of each name wins; `about_loser` makes a problem of each other one."""
+    """The only merge by name: the first skill of each name wins; `about_loser` makes a problem for each other one."""
     winners: dict[str, Skill[Any]] = {}
     problems: list[SkillProblem] = []
     for skill in skills:
@@ -65,9 +65,9 @@ def first_of_each_name(
 
 
 def keep_reachable(sources: Iterable[FoundSkills]) -> tuple[list[FoundSkills], list[SkillProblem]]:
-    """The sources with new names for skills that have a qualifier and the name of another one, and a problem for each.
+    """The sources, with each skill renamed that has a qualifier and the name of another, and a problem for each.
 
-    Such a skill never takes a name from a skill without one, wherever that comes from, nor is it left out.
+    A skill with a qualifier is never left out, and never takes the name of a skill without one, from any source.
     """
     given = list(sources)
     skills = [skill for found in given for skill in found.skills]
@@ -106,7 +106,7 @@ def _free_name(wanted: str, reserved: Collection[str]) -> str:
 
 
 def merge_sources(sources: Iterable[FoundSkills]) -> tuple[dict[str, Skill[Any]], list[SkillProblem]]:
-    """Of the skills of several sources, the first of each name; problems name the sources of the others."""
+    """Merge the skills of several sources: the first of each name wins, and problems name the sources involved."""
     source_of: dict[str, str] = {}
     current = ''
 
@@ -126,7 +126,7 @@ def merge_sources(sources: Iterable[FoundSkills]) -> tuple[dict[str, Skill[Any]]
 def find_or_keep(find: Callable[[], FoundSkills], source: object, last: FoundSkills | None) -> FoundSkills:
     """Call `find`. If it raises, keep the skills of the last look, so that one source never hides the others.
 
-    If the source refused, it has no skills.
+    A source that refuses the credential keeps no skills.
     """
     try:
         return find()
@@ -135,7 +135,7 @@ def find_or_keep(find: Callable[[], FoundSkills], source: object, last: FoundSki
 
 
 def failed(source: object, error: Exception, last: FoundSkills | None) -> FoundSkills:
-    """The skills that a source had at the last look, with the problem that it failed now; none if it refused."""
+    """The skills that a source had at the last look, none if it refused, and a problem that says how it failed."""
     refused = _is_refusal(error)
     skills = last.skills if last and not refused else ()
     what = str(error) if isinstance(error, SkillRegistryError) else f'It failed with {type(error).__name__}: {error}'
@@ -146,7 +146,7 @@ def failed(source: object, error: Exception, last: FoundSkills | None) -> FoundS
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Whether a source does not accept the credential: by its own word, or by the status of an HTTP error."""
+    """Whether a source does not accept the credential, by the type of the error or its HTTP status."""
     response = getattr(error, 'response', None)
     statuses = [getattr(given, name, None) for given in (error, response) for name in ('code', 'status_code')]
     return isinstance(error, SkillRegistryRefusedError) or any(status in (401, 403) for status in statuses)

@@ -115,7 +115,7 @@ class FunctionOptions(NamedTuple):
         return cast(FunctionSchema, tool.function_schema)
 
     def _takes_ctx(self, function: Callable[..., Any]) -> bool | None:
-        """Whether it takes a `RunContext`: so says a first parameter `ctx` without annotation, too."""
+        """Whether it takes a `RunContext`. A first parameter `ctx` without annotation counts as one."""
         if self.takes_ctx is not None:
             return self.takes_ctx
         first = next(iter(inspect.signature(function).parameters.values()), None)
@@ -135,7 +135,7 @@ def schema_of(
 
 
 def name_of(function: Callable[..., object]) -> str:
-    """The name of a function; that of what a partial calls, or of the class of a callable object."""
+    """The name of a function; for a partial, of what it calls; for a callable object, of its class."""
     called = called_by(function)
     return getattr(called, '__name__', type(called).__name__)
 
@@ -148,7 +148,7 @@ def called_by(function: Any) -> Any:
 
 
 def with_name(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function itself, or one with a name that calls it: pydantic-ai reads schemas from functions with names."""
+    """The function itself, or a named one that calls it: pydantic-ai reads schemas only from functions with names."""
     if hasattr(function, '__name__'):
         return function
     called = called_by(function)
@@ -236,8 +236,8 @@ async def call_function(
 async def guarded(call: Awaitable[R], *, what: str, error: type[Exception]) -> R:
     """Await a call of a skill's code; if it fails, log why and raise `error` for the model.
 
-    Exceptions meant for pydantic-ai pass unchanged. An iterator is replaced by a list of its items: whoever looked at
-    it first would leave nothing for the model.
+    Exceptions meant for pydantic-ai pass unchanged. An iterator is replaced by a list of its items: its
+    first reader would leave nothing for the model.
     """
     try:
         return cast(R, await items_of(await call))
@@ -248,14 +248,14 @@ async def guarded(call: Awaitable[R], *, what: str, error: type[Exception]) -> R
 
 
 async def log_failure(failure: BaseException, what: str) -> str:
-    """Log what went wrong in code of others; return the message for the model."""
-    # A handler reads source files for the traceback, so not on the event loop.
+    """Log a failure in code outside this package; return the message for the model."""
+    # A log handler reads source files for the traceback, so this runs off the event loop.
     await anyio.to_thread.run_sync(partial(logger.error, '%s failed', what, exc_info=failure))
     return f'The {what} failed with {type(failure).__name__}: {failure}'
 
 
 async def items_of(value: object) -> object:
-    """The items of an iterator as a list, of which the model is sent the first; any other value as it is."""
+    """The first items of an iterator as a list, with a note if there are more; any other value as it is."""
     if isinstance(value, AsyncIterator):
         items: list[object] = []
         async for item in cast(AsyncIterator[object], value):
@@ -270,7 +270,7 @@ async def items_of(value: object) -> object:
 
 
 def describe_misfit(misfit: ValidationError, json_schema: dict[str, Any]) -> str:
-    """Tell the model which arguments are wrong and which the function takes."""
+    """Say, for the model, which arguments are wrong and which the function takes."""
     wrong = '; '.join(
         f'{".".join(str(step) for step in detail["loc"]) or "arguments"}: {detail["msg"]}'
         for detail in misfit.errors(include_url=False, include_context=False, include_input=False)

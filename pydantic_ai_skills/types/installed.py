@@ -1,4 +1,4 @@
-"""Tells what is installed where scripts run: Python packages, npm packages and programs. Nothing is imported or run."""
+"""Finds the Python packages, npm packages and programs installed where scripts run. Nothing is imported or run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class InstalledPackages:
         return frozenset(canonical(name) for item in found if (name := item.metadata['Name']))
 
     def has_module(self, module: str) -> bool:
-        """Whether a module can be imported, by its name and, below a namespace that packages share, the next part."""
+        """Whether a module can be imported, judged by its first part and, in a namespace package, also by the next."""
         top, _, rest = module.partition('.')
         spec = PathFinder.find_spec(top, self.folders)
         if spec is None:
@@ -47,7 +47,7 @@ class InstalledPackages:
         return PathFinder.find_spec(inner, folders) is not None
 
     def package_of(self, module: str) -> str | None:
-        """The package that brings a module, if exactly one does and it can be told."""
+        """The package that brings a module, if exactly one does; `None` for any Python but that of this process."""
         found = self._packages.get(module.partition('.')[0], []) if self._own else []
         return canonical(found[0]) if len(set(found)) == 1 else None
 
@@ -64,5 +64,5 @@ def has_npm_package(name: str, folder: Path) -> bool:
 
 
 def find_program(name: str) -> str | None:
-    """Where a program is installed; uv also beside the Python it works for."""
+    """Where a program is installed; uv may also be beside the Python of this process."""
     return find_uv() if name == 'uv' else shutil.which(name)

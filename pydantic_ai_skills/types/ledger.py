@@ -17,7 +17,7 @@ class ScanVerdict:
     """Its version, if it says one."""
 
     passed: bool
-    """Whether the skill may be used, by the word of this scanner: it found no errors."""
+    """Whether the scanner found no errors, so that the skill may be used."""
 
     errors: int = 0
     """How many errors it found."""
@@ -72,7 +72,7 @@ class SkillFacts:
     """All that a lock file knows about one content of a skill besides where it came from."""
 
     name: str = ''
-    """The skill that had this content when a fact was recorded. Another content of it drops these facts."""
+    """The skill that had this content when a fact was recorded. Recording a fact about its new content drops these."""
 
     signed_by: str | None = None
     """Who signed it, as verified when it was locked."""

@@ -21,10 +21,10 @@ MAX_NAMES_TOLD = 20
 """How many names a message lists."""
 
 MAX_TOLD = 4_000
-"""How many characters these names may have."""
+"""How many characters these names may have in total."""
 
 MAX_NAME_COMPARED = 200
-"""Longer names are not compared with what exists: that takes time in the square of their length."""
+"""Longer names are not compared with what exists: that takes time quadratic in their length."""
 
 MAX_NAMES_COMPARED = 200
 """Comparing more names one by one takes too long; an index finds the closest."""
@@ -44,11 +44,11 @@ _FOLDER = r'(?:\$?\{(?:CLAUDE_SKILL_DIR|SKILL_DIR|baseDir)\}|\$(?:CLAUDE_SKILL_D
 """Placeholders for the skill's folder at the beginning of a name."""
 
 _HOSTED = '/mnt/skills/'
-"""Where a hosted sandbox has skills, which the instructions of some name."""
+"""The folder of skills in a hosted sandbox, which the instructions of some skills name."""
 
 
 def find_resource(name: str, skill: Skill[Any], files: SkillFiles) -> SkillResource:
-    """Find the resource a name means; the text of scripts and of what is not listed can be read, too.
+    """Find the resource a name means, also among files that are not listed, such as the text of scripts.
 
     Raises:
         SkillResourceNotFoundError: There is none, or more than one.
@@ -82,9 +82,9 @@ def find_script(name: str, skill: Skill[Any], files: SkillFiles) -> SkillScript:
 
 
 def program(name: str, skill: Skill[Any], files: SkillFiles, *, any_file: bool = False) -> SkillScript | None:
-    """A file of a skill that is not offered as a script, as one; `None` if it cannot be run there.
+    """A script for a file that the skill does not offer as one; `None` if the file cannot be run.
 
-    With `any_file`, its suffix need not say that it can be run.
+    `any_file` also accepts a file whose suffix is not that of a script.
     """
     from pydantic_ai_skills.execution.interpreters import SCRIPT_NAME  # not needed for what is offered
 
@@ -102,14 +102,14 @@ class Place(NamedTuple):
     """Where in a skill a name leads."""
 
     path: str
-    """A path, from the skill's folder or from one in it."""
+    """A path, relative to the skill's folder or to one in it."""
 
     is_fixed: bool
-    """Whether it is from the skill's folder, so that it can only mean one file."""
+    """Whether it is relative to the skill's folder or absolute, so that it can mean only one file."""
 
 
 def place_in(name: str, skill: Skill[Any]) -> Place:
-    """Where in a skill a name leads: without the skill's own folder, URI or placeholder at its beginning."""
+    """Where in a skill a name leads, once the skill's folder, URI or placeholder is cut from its beginning."""
     path = name.replace('\\', '/') if '/' not in name else name
     beginnings = [f'skill://{skill.name}/', f'{skill.uri}/']
     if skill.path is not None:
@@ -130,7 +130,7 @@ def place_in(name: str, skill: Skill[Any]) -> Place:
 def _pick(
     name: str, items: Sequence[NamedT], skill: Skill[Any], error: type[SkillError], also: Sequence[NamedT] = ()
 ) -> NamedT | None:
-    """What a name means, if it means something; the error if it can mean several things."""
+    """The item that a name means, if there is one. Raises `error` if it can mean several."""
     meant = _meant(name, items, skill, also)
     if len(meant) > 1:
         names = _few([item.name for item in meant], ' or ')
@@ -195,7 +195,7 @@ def _missing(kind: ItemKind, name: str, skill: Skill[Any], items: Iterable[_Name
 
 
 def closest_first(kind: str, name: str, names: Iterable[str], close: Sequence[str] | None = None) -> str:
-    """A sentence that lists the existing names, those closest to a missing `name` first; `close` may name them."""
+    """A sentence that lists the existing names, those closest to a missing `name` first; `close` has these if known."""
     known = sorted(names)
     if not known:
         return f'There are no {kind}s.'

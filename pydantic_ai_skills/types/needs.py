@@ -1,4 +1,4 @@
-"""Tells what a skill needs and whether it is there. Nothing of the skill is run or imported."""
+"""Finds out what a skill needs and whether it is there. Nothing of the skill is run or imported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .skill import Skill
 
 MAX_FILES = 200
-"""How many files of a skill are read for what it needs."""
+"""How many files of a skill are read to find out what it needs."""
 
 MAX_ENTRIES = 5_000
 """How many entries of its folders are looked at."""
@@ -55,7 +55,7 @@ class SkillNeed:
     """Where the skill names it: paths in its folder."""
 
     optional: bool = False
-    """Whether the skill does without it."""
+    """Whether the skill can do without it."""
 
     requirement: str | None = None
     """A Python package as an installer takes it, such as `pypdf>=5`; `None` if the name is a guess."""
@@ -65,13 +65,13 @@ class SkillNeed:
 
     @property
     def is_lacking(self) -> bool:
-        """Whether it is missing and the skill does not do without it."""
+        """Whether it is missing and the skill cannot do without it."""
         return self.state == 'missing' and not self.optional
 
 
 @dataclass(frozen=True, kw_only=True)
 class SkillNeeds:
-    """What a skill needs, as far as its files tell, and whether it is there."""
+    """What a skill needs, as far as its files show, and whether it is there."""
 
     python: tuple[SkillNeed, ...] = ()
     """Python packages: declared in `requirements.txt`, `pyproject.toml` or a script's head, or imported by a script."""
@@ -80,10 +80,10 @@ class SkillNeeds:
     """npm packages: declared in `package.json`, or imported by a script."""
 
     programs: tuple[SkillNeed, ...] = ()
-    """Programs that run its scripts, or that its scripts and instructions call; of the latter, well-known ones."""
+    """Programs that run its scripts, and well-known programs that its scripts and instructions call."""
 
     keys: tuple[SkillNeed, ...] = ()
-    """Variables of the environment. One is met if this process has it; the developer passes it on with `skill_env`."""
+    """Environment variables. Each is met if this process has it; the developer passes it on with `skill_env`."""
 
     tools: tuple[SkillNeed, ...] = ()
     """Tools, such as MCP servers, that its `agents/openai.yaml` names."""
@@ -103,7 +103,7 @@ class SkillNeeds:
 
     @property
     def missing(self) -> tuple[SkillNeed, ...]:
-        """The needs that are not met and that the skill does not do without."""
+        """The missing needs that the skill cannot do without."""
         return tuple(need for need in self if need.is_lacking)
 
 
@@ -195,7 +195,7 @@ def _walk(folder: SkillFolder) -> Iterator[tuple[str, OpenFolder]]:
 
 
 def _text(folder: OpenFolder, name: str) -> str:
-    """The text of a file; none of a link, a special file or one that is too large."""
+    """The text of a file; empty for a link, a special file, or a file that is too large."""
     with suppress(OSError, SkillResourceLoadError):
         return folder.read(name, MAX_FILE_BYTES).data.decode('utf-8', 'replace').replace('\r\n', '\n')
     return ''
@@ -247,7 +247,7 @@ def _add(
     *,
     requirement: str | None = None,
 ) -> None:
-    """Add a need, or the file to one that is known already. A need that one file cannot do without is not optional."""
+    """Add a need, or add the file to a known need, which is optional only if all of its files can do without it."""
     state: NeedState = 'unknown' if is_there is None else 'met' if is_there else 'missing'
     detail = PROGRAMS.get(name, '') if item.kind == 'program' else item.detail if item.kind == 'tool' else ''
     need = needs.get(name)

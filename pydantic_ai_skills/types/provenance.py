@@ -25,7 +25,7 @@ class SkillProvenance:
     """The skill's folder in the source."""
 
     original_name: str | None = None
-    """The name the skill has in the source, if it is offered under another because two have the same one."""
+    """The name the skill has in the source, if it is offered under another because two skills there share one."""
 
     content_hash: str | None = None
     """A hash of the names, modes and bytes of all its files, such as `'sha256:…'`."""
@@ -46,8 +46,8 @@ class SkillProvenance:
     """What the developer calls the source."""
 
     qualifier: str | None = None
-    """What is put before the skill's name if another skill has that, so that both can be used. Without one, the skill
-    that comes first is used."""
+    """The prefix of the skill's name if another skill has the same name, so that both can be used. Without one, the
+    skill that comes first is used."""
 
     @property
     def name(self) -> str:

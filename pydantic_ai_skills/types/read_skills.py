@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from pydantic_ai_skills.parsing.header import SkillHeader
 
 _HARD_RULES = frozenset({'name-invalid', 'name-too-long', 'description-too-long'})
-"""The rules about name and description that a text may break and still be a skill."""
+"""Rules about name and description. A text that breaks one is refused, unless the caller sets `validate=False`."""
 
 
 class ReadSkills:
-    """What `Skill.from_text` and `Skill.from_path` do."""
+    """The part of `Skill` that reads skills from texts and folders."""
 
     __slots__ = ()
 
@@ -62,7 +62,7 @@ class ReadSkills:
         Raises:
             SkillValidationError: There is no skill, or it cannot be loaded.
         """
-        # By name: directories are built on skills.
+        # Imported by name, because directories are built on skills.
         directory = import_module('pydantic_ai_skills.directory').SkillsDirectory(path, **{'max_depth': 0, **options})
         found = directory.find()
         if not found.skills:

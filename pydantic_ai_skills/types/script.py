@@ -30,7 +30,7 @@ class SkillItem:
     """What resources and scripts have in common."""
 
     kind: ClassVar[Literal['resource', 'script']]
-    """What it is."""
+    """Which of the two it is."""
 
     name: str
     description: str | None
@@ -99,10 +99,10 @@ class SkillScript(SkillItem):
     """What runs a file; a `LocalSkillScriptExecutor` when not given."""
 
     root: str | None = None
-    """A trusted folder above `skill_dir`, from where no folder on the way to the file may be a link."""
+    """A trusted folder above `skill_dir`. No folder on the way from there to the file may be a link."""
 
     work_dir: WorkDir | None = None
-    """The folder of the conversation in which its file is run; without one, an executor makes a private one."""
+    """The conversation's work folder, in which its file is run; without one, an executor makes a private folder."""
 
     on_output: OnOutput | None = field(default=None, compare=False)
     """Called with what its file prints, as it is printed, by executors that can: those on this machine."""
@@ -129,11 +129,11 @@ class SkillScript(SkillItem):
         return None if self.uri is None else local_path(self.uri)
 
     def of_skill(self, skill_name: str) -> Self:
-        """The same script as one of another skill."""
+        """A copy of this script that belongs to another skill."""
         return replace(self, skill_name=skill_name)
 
     def in_work_dir(self, work_dir: WorkDir | str | Path | None) -> Self:
-        """The same script, to be run in a work folder."""
+        """A copy of this script that runs in a work folder."""
         script = copy(self)
         if isinstance(work_dir, str | Path):
             from pydantic_ai_skills.execution.work_dir import WorkDir  # not needed where no file is run
@@ -143,7 +143,7 @@ class SkillScript(SkillItem):
         return script
 
     def told_to(self, on_output: OnOutput) -> Self:
-        """The same script, to be run with its output passed on as it is printed."""
+        """A copy of this script that passes on its output as it is printed."""
         script = copy(self)
         script.on_output = on_output
         return script
@@ -164,9 +164,9 @@ class SkillScript(SkillItem):
 
     @property
     def required_packages(self) -> tuple[str, ...]:
-        """The Python packages that a file needs, such as `pypdf>=5`, as far as it and its skill say so. It reads them.
+        """The Python packages that a file needs, such as `pypdf>=5`, as far as it and its skill say so. Reads both.
 
-        Those that the skill imports without declaring them are here if they are well known or installed.
+        Packages that the skill imports without declaring them are included if they are well known or installed.
         """
         from .needs import required_packages  # not needed where nothing is installed
 
@@ -178,7 +178,7 @@ class SkillScript(SkillItem):
 
     @property
     def source_text(self) -> str | None:
-        """The source of code that is neither a function in Python nor a file; `None` for these."""
+        """The source of a subclass that overrides `run`; `None` for a Python function or a file."""
         if not self.has_own_run:
             return None
         with suppress(OSError, TypeError):
@@ -186,7 +186,7 @@ class SkillScript(SkillItem):
         return repr(type(self))
 
     def describe(self, args: Any) -> str:
-        """What a run with these arguments would do, for the person who approves it, where that is not a file."""
+        """A run with these arguments as it is shown to the person who approves it, if the script is not a file."""
         return f'{self.name}({"" if args is None else json.dumps(args, sort_keys=True, default=str)})'
 
     async def fetch(self) -> None:
@@ -235,7 +235,7 @@ class SkillScript(SkillItem):
 class ImportedCode(SkillScript):
     """Code that is imported into this process when a skill is loaded: its `tools.py`, or the module that holds it.
 
-    To policies and to the people who approve it, the import is a run of a script of that name.
+    Policies, and the people who approve it, see the import as a run of a script of that name.
     """
 
     in_process = True

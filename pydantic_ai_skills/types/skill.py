@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def _field(name: str, read: Callable[[Any], Any]) -> Any:
-    """A field that is made when it is read. The method `_assign` takes what is assigned to it."""
+    """A field whose value is made when it is read. Assigning to the field calls the method `_assign`."""
 
     def assign(skill: Skill[Any], value: object) -> None:
         methodcaller('_assign', name, value)(skill)
@@ -82,7 +82,7 @@ class Skill(Attached[DepsT], WrittenInstructions, ReadSkills):
     )
 
     assignments: ClassVar[int] = 0
-    """Grows with each assignment to a field of any skill, so that whoever shows skills knows when to look again."""
+    """Counts assignments to the fields of all skills, so that code that shows skills knows when to look again."""
 
     name: str = _header_field('name')
     """Lower-case letters, digits and single hyphens; at most 64 characters."""
@@ -120,7 +120,7 @@ class Skill(Attached[DepsT], WrittenInstructions, ReadSkills):
     tools: list[Tool[Any]] = _field('tools', methodcaller('_get_tools'))  # noqa: RUF009 - a property
     """Tools written in Python that the model has once the skill is loaded."""
 
-    toolsets: list[AbstractToolset[Any]] = _field('toolsets', methodcaller('_get_toolsets'))  # noqa: RUF009 - a property
+    toolsets: list[AbstractToolset[Any]] = _field('toolsets', methodcaller('_get_toolsets'))  # noqa: RUF009 - property
     """Toolsets whose tools and instructions the model has once the skill is loaded."""
 
     allowed_tools: tuple[str, ...] = _header_field('allowed_tools')
@@ -145,7 +145,7 @@ class Skill(Attached[DepsT], WrittenInstructions, ReadSkills):
     """The resources and scripts, and the problems found while listing them."""
 
     late: bool | ImportedCode
-    """Whether listing `files` has to wait until the skill is used; the code, if that imports it."""
+    """Whether listing `files` has to wait until the skill is used; if that imports code, the code."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class Skill(Attached[DepsT], WrittenInstructions, ReadSkills):
         `content` may be a function that returns the instructions, sync or async: one that takes a `RunContext` is
         called for each load, one without parameters once, on first use. `files` may be a function that lists the
         resources and scripts on first use, instead of `resources` and `scripts`. `headings` are those of the
-        instructions, one a line, for the search; they are found in `content` when not given.
+        instructions, one per line, for the search; they are found in `content` when not given.
 
         Raises:
             SkillValidationError: The name or the description does not follow the rules.
@@ -232,7 +232,7 @@ class Skill(Attached[DepsT], WrittenInstructions, ReadSkills):
         return f'{type(self).__name__}(name={self.name!r}, description={self.description!r})'
 
     def renamed(self, name: str) -> Skill[DepsT]:
-        """The same skill under another name; it shares everything else with this one, which stays as it is.
+        """The same skill under another name, with the same instructions, files and tools. This one stays as it is.
 
         Raises:
             SkillValidationError: The name does not follow the rules.
@@ -264,7 +264,7 @@ class Skill(Attached[DepsT], WrittenInstructions, ReadSkills):
     __hash__ = None  # pyright: ignore[reportAssignmentType] - as for any dataclass that can change
 
     def _assign(self, name: str, value: Any) -> None:
-        """Take what is assigned to a field."""
+        """Store what is assigned to a field."""
         if name == 'content':
             self._content, self._headings = value, None
         elif name == 'files':
@@ -281,7 +281,7 @@ class Skill(Attached[DepsT], WrittenInstructions, ReadSkills):
             self.header = self.header._replace(**{name: self._checked(name, value)})
 
     def _own(self, items: Iterable[ItemT]) -> list[ItemT]:
-        """Resources or scripts as those of this skill."""
+        """The resources or scripts, made part of this skill, each name once."""
         own: list[ItemT] = []
         for item in items:
             if isinstance(item, SkillScript):
@@ -290,7 +290,7 @@ class Skill(Attached[DepsT], WrittenInstructions, ReadSkills):
         return own
 
     def _checked(self, name: str, value: Any) -> Any:
-        """A value for the header, by the rules of its field."""
+        """A value for the header, checked against the rules of its field."""
         if name == 'description':
             return _check_description(self.name, value)
         if name == 'name':
@@ -328,7 +328,7 @@ class Skill(Attached[DepsT], WrittenInstructions, ReadSkills):
         return self.header, self.content
 
     def check_unchanged(self) -> None:
-        """Compare its folder with what a lock file pins, if one does, before each use. It reads every file.
+        """Compare its folder with what a lock file pins, if one does. Called before each use; reads every file.
 
         Raises:
             SkillScriptExecutionError: A file was changed, added or removed, or is a link now.
@@ -347,7 +347,7 @@ class Skill(Attached[DepsT], WrittenInstructions, ReadSkills):
 
     @property
     def headings(self) -> str:
-        """The headings of the instructions, one a line, if they are known without reading a file."""
+        """The headings of the instructions, one per line, if they are known without reading a file."""
         if self._headings is not None:
             return self._headings
         if not isinstance(self._content, str):

@@ -19,8 +19,8 @@ class SkillClass(Skill[DepsT]):
     """A skill whose resources, scripts and tools are methods. Subclass it, and give the toolset an instance.
 
     The class is named after the skill (`StockKeeper` is `stock-keeper`), its docstring is the description, and
-    `instructions` is a text or a method that returns one. Subclasses inherit what is marked; a method that is
-    overridden stays what it was, and one that is set to `None` is no longer offered.
+    `instructions` is a text or a method that returns one. Subclasses inherit the marked methods; an override
+    needs no mark of its own, and a method that is set to `None` is no longer offered.
 
     ```python
     from dataclasses import dataclass
@@ -99,7 +99,7 @@ class SkillClass(Skill[DepsT]):
 
     def _take(self, method: Callable[..., Any], mark: Mark) -> None:
         if mark.kind == 'tool':
-            self.tools.append(make_tool(method, mark.options))  # pyright: ignore[reportArgumentType] - as the mark took them
+            self.tools.append(make_tool(method, mark.options))  # pyright: ignore[reportArgumentType] - as marked
         elif mark.kind == 'resource':
             self._add_resource(method, FunctionOptions(**mark.options))
         else:

@@ -47,7 +47,7 @@ class SkillAudit:
     """The skill's folder."""
 
     content_hash: str | None
-    """The content that was looked at, as registries and lock files name it; `None` if not all of it was."""
+    """The hash of the content, as registries and lock files have it; `None` if not all of it was looked at."""
 
     problems: tuple[SkillProblem, ...]
     """What was found, sorted by file and line."""
@@ -85,10 +85,10 @@ def audit_skill(folder: str | Path, *, ignore: Collection[str] = ()) -> SkillAud
 
 
 def skill_content_hash(skill: Skill[Any]) -> str | None:
-    """The content that a skill has now, as lock files name it: what `record_scan` and `record_score` take.
+    """The hash of the content that a skill has now, as lock files have it: what `record_scan` and `record_score` take.
 
     Returns:
-        The hash; `None` if it has no files here, not all of them can be read, or a fetched one was edited.
+        The hash; `None` if it has no files here, not all of them can be read, or a fetched skill was edited.
     """
     if skill.path is None:
         return None

@@ -29,7 +29,7 @@ _FEWEST_CHARACTERS = 10
 
 
 def secrets(file: AuditedFile, _folder: AuditedFolder) -> Iterator[Finding]:
-    """Tokens and private keys. Nothing of them is repeated."""
+    """Tokens and private keys. The findings repeat nothing of them."""
     for match in _TOKENS.finditer(file.text):
         if not _is_placeholder(match[0]):
             kind = (match.lastgroup or '').replace('_', ' ')

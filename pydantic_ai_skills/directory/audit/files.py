@@ -1,4 +1,4 @@
-"""Reads all files of a skill's folder once: what the checks look at is what the content hash is made of."""
+"""Reads all files of a skill's folder once, so that the checks see exactly what the content hash covers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_BYTES = 64 * 1024 * 1024
 """How many bytes they may have together."""
 
 MAX_TEXT_BYTES = 1024 * 1024
-"""How long a text may be to be searched."""
+"""A longer text is reported as too large to be searched."""
 
 MAX_DEPTH = 32
 """How deep the folders of a skill are looked into."""
@@ -50,7 +50,7 @@ class AuditedFile:
     """Its path in the skill, with `/` between the parts."""
 
     data: bytes
-    """Its bytes; its first ones if it is too large to be searched."""
+    """Its bytes; only the first ones if it is larger than `MAX_RESOURCE_BYTES`."""
 
     pinned: PinnedFile
     """Its size, its digest and whether it can be executed."""
@@ -62,7 +62,7 @@ class AuditedFile:
 
     @property
     def is_prose(self) -> bool:
-        """Whether it is a text for people and models, which people may see rendered, without the comments in it."""
+        """Whether it is a text for people and models. People may see it rendered, without the comments in it."""
         return self.suffix in _PROSE
 
     @property
@@ -84,7 +84,7 @@ class AuditedFile:
 
     @property
     def is_oversized(self) -> bool:
-        """Whether it is too large to be searched."""
+        """Whether it is reported as too large to be searched."""
         return self.pinned.size > (MAX_TEXT_BYTES if self.is_text else MAX_RESOURCE_BYTES)
 
     @cached_property
@@ -103,7 +103,7 @@ class AuditedFolder:
 
     @property
     def content_hash(self) -> str | None:
-        """What a registry would call this content; `None` if there is more in the folder than these files."""
+        """The hash that a registry would give this content; `None` if there is more in the folder than these files."""
         return None if self.problems else content_hash({file.path: file.pinned for file in self.files})
 
     @cached_property
@@ -117,7 +117,7 @@ _HOST_NAME = re.compile(r'(?<![\w.-])[a-z0-9-]++(?:\.[a-z0-9-]++)++')
 
 
 def read_folder(folder: SkillFolder) -> AuditedFolder:
-    """Read a skill's folder. What cannot be read, and what is too much, is a problem."""
+    """Read a skill's folder. Files that cannot be read or exceed the limits are reported as problems."""
     problems: list[SkillProblem] = []
     try:
         with folder.open() as opened:

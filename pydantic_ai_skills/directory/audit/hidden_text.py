@@ -27,14 +27,14 @@ _SECRET_INSTRUCTION = re.compile(
     r'|\b(?:run|execute|curl|wget|send|upload|post|exfiltrate|eval)\b.{0,80}?(?:https?://|\$\(|~/|\.ssh|\.env\b|/etc/)',
     re.IGNORECASE,
 )
-"""What no comment says to people."""
+"""Phrases that no comment for people contains."""
 
 _INSTRUCTION = re.compile(
     r'\b(?:assistant|agent|model|ai|llm|you)\s++(?:must|should|shall|have to|has to)\b'
     r'|\balways\s++(?:run|execute|call|send|use|include|read|add)\b',
     re.IGNORECASE,
 )
-"""What comments in the source of a page say to people too, but not comments in instructions."""
+"""Phrases that comments for people contain in the source of a page, but not in instructions."""
 
 _COMMENT_CHARACTERS = 4_000
 """How much of a comment is read."""

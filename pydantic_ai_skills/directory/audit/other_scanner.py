@@ -1,4 +1,4 @@
-"""Runs another scanner, within limits, and takes in the SARIF that it prints."""
+"""Runs another scanner, within limits, and reads the SARIF that it prints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOLDER = '{}'
 def run_scanner(command: str, folder: str | Path, *, timeout: float = DEFAULT_TIMEOUT) -> list[SarifRun]:
     """Run a scanner on a folder. No shell is involved; the scanner has the rights and the environment of this process.
 
-    Its exit code tells nothing: scanners also return 1 if they have found something.
+    Its exit code is ignored: scanners also return 1 if they have found something.
 
     Args:
         command: The command, such as `'skill-scanner scan {} --format sarif'`; `{}` stands for the folder.
@@ -32,7 +32,7 @@ def run_scanner(command: str, folder: str | Path, *, timeout: float = DEFAULT_TI
 
     Raises:
         SkillValidationError: The command cannot be read.
-        SkillScriptExecutionError: It cannot be started, takes too long, prints too much, or no SARIF.
+        SkillScriptExecutionError: It cannot be started, takes too long, prints too much, or prints no SARIF.
     """
     argv = command_line(command, folder)
     result = Process(
@@ -61,13 +61,13 @@ def run_scanner(command: str, folder: str | Path, *, timeout: float = DEFAULT_TI
 
 
 def _inside(run: SarifRun, folder: str) -> SarifRun:
-    """The run with every result about the folder or a file in it: it was given nothing else to look at."""
+    """The run; a result about no file in the folder is made one about the folder, as nothing else was scanned."""
     paths = (each.path if f'{each.path}'.startswith(f'{folder}{os.sep}') else folder for each in run.results)
     return replace(run, results=tuple(replace(each, path=path) for each, path in zip(run.results, paths, strict=True)))
 
 
 def command_line(command: str, folder: str | Path) -> tuple[str, ...]:
-    """The words of a command, with the folder in its place or at the end.
+    """The words of a command, with the folder in place of `{}` or at the end.
 
     Raises:
         SkillValidationError: There are none, or a quote is not closed.

@@ -24,7 +24,7 @@ _COMMANDS = re.compile(
     r'|(?P<reply>eval\s++["\']?`\s*+(?:curl|wget)\b|(?:exec|eval)\s*+\(\s*+(?:await\s++)?(?:requests\.get|httpx\.get'
     r'|(?:urllib\.request\.)?urlopen|fetch)\b)'
 )
-"""The parts of commands that tell whether a download is run."""
+"""The parts of commands that show whether a download is run."""
 
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 """Unlike `lower()`, it leaves every character where it is."""

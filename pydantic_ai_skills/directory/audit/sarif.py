@@ -1,4 +1,4 @@
-"""Takes in what other scanners found, as SARIF. The text is a stranger's: it is bounded, checked and cleaned."""
+"""Reads what other scanners found, as SARIF. Its text is not trusted: it is bounded, checked and cleaned."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class SarifRun:
         return replace(self, results=tuple(each for each in self.results if each.rule not in rules))
 
     def about(self, folder: str) -> SarifRun:
-        """The run with the results about files in a folder only."""
+        """The run with only those results that are about files in a folder."""
         inside = f'{os.path.realpath(folder)}{os.sep}'
         return replace(self, results=tuple(each for each in self.results if f'{each.path}{os.sep}'.startswith(inside)))
 
@@ -86,7 +86,7 @@ class SarifRun:
 
 
 def merge_runs(runs: Iterable[SarifRun]) -> list[SarifRun]:
-    """The runs with those of one scanner as one, so that a later one does not stand for an earlier one."""
+    """The runs, with those of one scanner joined, so that a later run does not replace an earlier one."""
     merged: dict[str, SarifRun] = {}
     for run in runs:
         known = merged.get(run.scanner)
@@ -208,7 +208,7 @@ def _read_result(result: _Result, run: _Run, levels: Mapping[str, str], root: Pa
     base = run.original_uri_base_ids.get(artifact.uri_base_id or '', _Artifact())
     return SarifResult(
         rule=_clean(rule, 100),
-        # What is not a level that is known here may be the worst.
+        # An unknown level may be the worst.
         level=cast('Level', level) if level in get_args(Level) else 'error',
         message=_clean(result.message.text, MAX_TEXT),
         path=None if artifact.uri is None else _path(artifact.uri, base.uri or '', root),
@@ -217,7 +217,7 @@ def _read_result(result: _Result, run: _Run, levels: Mapping[str, str], root: Pa
 
 
 def _path(uri: str, base: str, root: Path) -> str | None:
-    """The file that a URI names, if that is one of this machine. Nothing is read from it."""
+    """The file that a URI names, if it is on this machine. Nothing is read from it."""
     start = _local(base) if base else ''
     named = _local(uri)
     if named is None or start is None or '\0' in named + start:
@@ -236,6 +236,6 @@ def _local(uri: str) -> str | None:
 
 
 def _clean(text: object, limit: int) -> str:
-    """A text of a stranger on one line, without hidden characters."""
+    """Untrusted text on one line, without hidden characters."""
     shown = ' '.join(hidden_characters().sub('', str(text)[: 4 * limit]).split())
     return shown if len(shown) <= limit else f'{shown[:limit]}…'

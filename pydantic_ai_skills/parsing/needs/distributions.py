@@ -65,7 +65,7 @@ DISTRIBUTIONS: dict[str, str] = {
     'yt_dlp': 'yt-dlp',
     'zmq': 'pyzmq',
 }
-"""The package of a module, by its name or the longest part of it that is here."""
+"""The package of a module, by the name of the module or the longest beginning of it that is here."""
 
 SAME_NAME = frozenset(
     (
@@ -162,7 +162,10 @@ SAME_NAME = frozenset(
         *('xlsxwriter', 'xmltodict', 'yfinance'),
     )
 )
-"""Modules that come with the package of the same name. Others are not guessed when packages are installed."""
+"""Modules that come with the package of the same name, or with the one in `_OTHER`.
+
+The packages of all other modules are not guessed when packages are installed.
+"""
 
 _OTHER = {'websocket': 'websocket-client', 'pdfminer': 'pdfminer-six', 'psycopg2': 'psycopg2-binary'}
 

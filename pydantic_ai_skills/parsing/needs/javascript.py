@@ -50,7 +50,7 @@ _NEGATED = re.compile(r'!(\w++)')
 
 
 def javascript_needs(text: str) -> Iterator[Found]:
-    """What a script needs, as far as its imports, commands and variables tell."""
+    """What a script needs, as far as its imports, commands and variables show."""
     for match in _IMPORTS.finditer(text):
         name = package_of(next(filter(None, match.groups())))
         if name is not None:
@@ -68,7 +68,7 @@ def javascript_needs(text: str) -> Iterator[Found]:
 
 
 def package_of(imported: str) -> str | None:
-    """The npm package behind an import; `None` for what Node brings along, files and aliases."""
+    """The npm package behind an import; `None` for the modules of Node itself, files and aliases."""
     parts = imported.split('/')
     name = '/'.join(parts[: 2 if imported.startswith('@') else 1])
     is_package = len(name) <= MAX_NAME and _PACKAGE.fullmatch(name) and name not in _BUILT_IN

@@ -58,13 +58,13 @@ PROGRAMS: dict[str, str] = {
         )
     },
 }
-"""Programs that are worth a word if they are missing, and what brings them. All others are ignored."""
+"""Programs that are reported if they are missing, and what provides them. All others are ignored."""
 
 _OF_PROJECTS = frozenset({'bun', 'bunx', 'cargo', 'deno', 'go', 'java', 'make', 'npm', 'npx', 'pnpm', 'swift', 'yarn'})
-"""Programs that instructions mostly name as examples, for the project of whoever uses the skill."""
+"""Programs that instructions mostly name as examples, for the user's own project."""
 
 MAX_LINE = 1_000
-"""How much of a line is looked at."""
+"""How many characters of a line are searched."""
 
 _COMMANDS = re.compile(
     r'(?:^|[|;&(`{])[ \t]*+'
@@ -104,12 +104,12 @@ def instruction_needs(text: str) -> Iterator[Found]:
 def _programs(line: str) -> Iterator[Found]:
     for match in _COMMANDS.finditer(_QUOTED.sub('""', line[:MAX_LINE])):
         if match[1] in PROGRAMS:
-            # After `then` it is called on a condition, such as the kind of project there is.
+            # After `then` it is only called on a condition, such as the kind of the project.
             yield Found('program', match[1], optional='then' in match[0].split()[:-1])
 
 
 def _code_lines(lines: list[str]) -> Iterator[str]:
-    """The lines of a shell script without comments and without the text it hands to programs."""
+    """The lines of a shell script without comments and without the here-documents in it."""
     end: str | None = None
     for line in lines:
         if end is not None:

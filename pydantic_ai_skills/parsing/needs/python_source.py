@@ -23,7 +23,7 @@ _UNKNOWN_ESCAPE = re.compile(r'\\(?:[\nabfnrtvxuUN0-7\\\'"]|(.))')
 
 
 class _Step(NamedTuple):
-    """A node to look at, and whether the script does without what is imported there."""
+    """A node to look at, and whether the script can do without what it imports there."""
 
     node: ast.AST
     optional: bool

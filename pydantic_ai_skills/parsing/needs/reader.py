@@ -21,7 +21,7 @@ _DECLARATIONS: dict[str, Callable[[str], Iterable[Found]]] = {
     'pyproject.toml': pyproject_toml,
     'package.json': package_json_needs,
 }
-# What is in these is for other projects, for people or for tests of the skill.
+# Files in these folders are for other projects, for people or for tests of the skill.
 _NOT_RUN = frozenset(
     (
         *('asset', 'assets', 'doc', 'docs', 'eval', 'evals', 'example', 'examples', 'fixtures', 'reference'),
@@ -33,10 +33,10 @@ _TEST_ENDS = ('_test', '.test', '.spec', '.d', '.config')
 
 
 class SkillSources(NamedTuple):
-    """The text of a skill, as far as it tells what the skill needs."""
+    """The texts of a skill that say what it needs."""
 
     files: Mapping[str, str]
-    """The files that `is_read` names, by their path in the skill."""
+    """The text of each file that `is_read` accepts, by its path in the skill."""
 
     modules: frozenset[str] = frozenset()
     """Names of the modules and folders of the skill, which need no package."""
