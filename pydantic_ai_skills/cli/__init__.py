@@ -35,7 +35,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         # Write characters that cannot be encoded, such as half of one in a file name, as escapes.
         stream.reconfigure(errors='backslashreplace')  # pyright: ignore[reportUnknownMemberType,reportAttributeAccessIssue] - they are text streams
-    # A relative folder means the current one, where a checkout may have a program called `git`.
+    # A relative entry is below the current folder, where a checkout may have a program called `git`.
     folders = filter(os.path.isabs, os.environ.get('PATH', '').split(os.pathsep))
     os.environ['PATH'] = os.pathsep.join(folders) or os.defpath
     # pydantic-ai would print an advertisement before the first answer of an agent.

@@ -27,7 +27,7 @@ _JSON_PARAMETER = Parameter('as_json', Parameter.KEYWORD_ONLY, default=False, an
 
 
 def command(function: Callable[..., int | None]) -> Callable[..., None]:
-    """Decorator: a command from a function that takes an `Output` and returns an exit status, or `None` for success.
+    """Decorator: make a command of a function that takes an `Output` and returns an exit status, `None` for success.
 
     It adds `--json`. A parameter whose type is a dataclass stands for the options that are its fields.
     """
@@ -76,12 +76,12 @@ def _options(declared: Parameter) -> Iterable[Parameter]:
 def _print_error(out: Output, message: str) -> None:
     try:
         out.fail(message)
-    except OSError:  # standard output takes nothing more
+    except OSError:  # standard output cannot be written to
         Output().fail(message)
 
 
 def _check_texts(values: Iterable[object]) -> None:
-    """Refuse texts that are not UTF-8: no file and no model takes them. Paths may be anything."""
+    """Refuse texts that are not UTF-8, which neither files nor models accept. Paths may be anything."""
     for value in values:
         for text in cast('list[object]', value) if isinstance(value, list) else [value]:
             if isinstance(text, str):

@@ -29,7 +29,7 @@ def request_key(messages: Sequence[ModelMessage], parameters: ModelRequestParame
     Args:
         messages: The conversation so far.
         parameters: The tools and instructions.
-        folders: The folders of this machine in it.
+        folders: The folders of this machine that the conversation may name.
     """
     parts = [part for message in messages for part in _parts(message)]
     given = [part.content for part in parameters.instruction_parts or ()]
@@ -41,7 +41,7 @@ def request_key(messages: Sequence[ModelMessage], parameters: ModelRequestParame
 
 
 def _parts(message: ModelMessage) -> Iterator[Any]:
-    """What of a message the model is sent, without ids and times."""
+    """The parts of a message that the model is sent, without ids and times."""
     if isinstance(message, ModelRequest) and message.instructions:
         yield ['instructions', message.instructions]
     for part in message.parts:

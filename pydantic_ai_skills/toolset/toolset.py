@@ -98,7 +98,7 @@ class SkillsToolset(WorkFolders, WithToolsets[DepsT]):
         )
         """Loads the sources lazily and swaps the catalog atomically."""
         self.history = SkillHistory[DepsT](self.library, toolset_id, TOOLS)
-        """Tells from the messages of a run which skills are loaded."""
+        """Works out from the messages of a run which skills are loaded."""
         self.script_executor: SkillScriptExecutor | None = given['script_executor']
         self.work_dirs = WorkDirs(given['work_dir'], most=given['max_work_dirs'])
         self.actions = SkillActions[DepsT](self.library, self.history, self.work_dirs)
@@ -114,11 +114,11 @@ class SkillsToolset(WorkFolders, WithToolsets[DepsT]):
                 function = getattr(self._model_tools, name)
                 self.add_function(function, name=name, takes_ctx=True, tool_kind=self.history.kinds[name])
 
-    # --- What there is --------------------------------------------------------------------------------------------
+    # --- Skills ---------------------------------------------------------------------------------------------------
 
     @property
     def skills(self) -> Mapping[str, Skill[DepsT]]:
-        """The skills by name, to read. See `add_skill` and `remove_skill` for writing."""
+        """The skills by name, read-only. To change them, use `add_skill` and `remove_skill`."""
         return SkillsByName(self.library.look().catalog.skills)
 
     @property
@@ -149,7 +149,7 @@ class SkillsToolset(WorkFolders, WithToolsets[DepsT]):
             limit: How many skills to return at most.
 
         Raises:
-            ValueError: The query is empty, or the limit is not at least 1.
+            ValueError: The query is empty, or the limit is less than 1.
             SkillError: The ranker failed.
         """
         skills = self.library.look().catalog.skills
@@ -162,7 +162,7 @@ class SkillsToolset(WorkFolders, WithToolsets[DepsT]):
     def loaded_skills(self, ctx: RunContext[DepsT]) -> list[Skill[DepsT]]:
         """The loaded skills of a run whose instructions the model can still read.
 
-        A skill that an async `skill_filter` would have to wait for is not among them.
+        A skill for which an async `skill_filter` has to wait for something is left out.
         """
         return self.history.loaded_now(ctx)
 
@@ -304,7 +304,7 @@ class SkillsToolset(WorkFolders, WithToolsets[DepsT]):
     # --- For pydantic-ai ------------------------------------------------------------------------------------------
 
     async def for_run(self, ctx: RunContext[DepsT]) -> AbstractToolset[DepsT]:
-        """Pick up changes before the run starts: of registries that know of some, with `auto_reload` of directories."""
+        """Pick up changes before the run starts: in stale registries, and with `auto_reload` in directories."""
         if self.auto_reload or self.library.is_stale:
             await self.library.reload_for_run(include_directories=bool(self.auto_reload))
         return ToolsetOfRun(self.copy_for_run())
@@ -312,8 +312,8 @@ class SkillsToolset(WorkFolders, WithToolsets[DepsT]):
     async def get_instructions(self, ctx: RunContext[DepsT] | None) -> InstructionPart | list[InstructionPart] | None:  # pyright: ignore[reportIncompatibleMethodOverride] - one part, as AbstractToolset allows
         """The part that lists the skills, if there are any, and what `@toolset.instructions` added.
 
-        You can call it too, outside of a run with `None` or what `skill_filter` takes for `ctx`: the text is in
-        `part.content`. In a function with `@agent.instructions`, it takes the place of what the toolset would add.
+        You can call it yourself; outside of a run, pass `None` or whatever `skill_filter` accepts as `ctx`. The text is
+        in `part.content`. In a function with `@agent.instructions`, it replaces what the toolset would add.
         """
         if self.auto_reload and getattr(ctx, 'run_id', None) is None:  # `for_run` does it for a run
             await self.library.reload_for_run()
