@@ -1,4 +1,4 @@
-"""One address for every source: which kind of source a text means, and the registry that opens it."""
+"""Parses the address of any source, and opens the registry for it."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ class SourceKind(NamedTuple):
     """A kind of source. A new one is a file with its registry and a row in `KINDS`."""
 
     registry: str
-    """The module in this package that has the registry, and its class. It is imported when it is needed."""
+    """The registry as `module:class`, imported from this package when it is needed."""
 
     forms: tuple[str, ...]
-    """How its addresses look, for people."""
+    """What its addresses look like, for error messages."""
 
     parse: Callable[[str], SourceAddress | None]
-    """What an address of this kind means; `None` if a text is not one."""
+    """Parses an address of this kind; returns `None` for any other text."""
 
     settings: frozenset[str] = frozenset()
-    """The settings in `pyproject.toml` and agent specs that it has besides those of all sources."""
+    """The settings it takes in `pyproject.toml` and agent specs, besides those of all sources."""
 
     ref: str = 'ref'
     """The parameter of the registry that takes the `ref`."""
@@ -67,7 +67,7 @@ class SourceKind(NamedTuple):
 
 def _git(text: str) -> SourceAddress | None:
     url, ref, path = split_address(text)
-    # What would make git run a program is taken for one too, so that it is refused as such.
+    # A `helper::address` would make git run a program. It counts as git here, so that the registry can refuse it.
     is_one = '::' in url or _GIT_SCHEME.fullmatch(url) or _SCP.fullmatch(url) or github_url(url) or _is_path(url)
     return SourceAddress('git', url, ref, path) if is_one else None
 
@@ -139,10 +139,10 @@ KINDS = {
 
 
 def parse_source(text: str) -> SourceAddress:
-    """What an address means. A kind and a plus sign before it say what it is, as in `git+https://host/skills`.
+    """The parts of an address. A kind and a plus sign in front, as in `git+https://host/skills`, set its kind.
 
     Raises:
-        SkillValidationError: It is not an address that is known here; the message has the forms that are.
+        SkillValidationError: The address has no known form; the message lists those that are known.
     """
     kind, plus, rest = text.partition('+')
     if plus and kind in KINDS:
@@ -157,7 +157,7 @@ def parse_source(text: str) -> SourceAddress:
 
 
 def open_registry(address: str | os.PathLike[str], **options: Any) -> SourceRegistry:
-    """The registry of an address: any that the command `pydantic-ai-skills add` takes.
+    """The registry for an address, which may be any that the command `pydantic-ai-skills add` takes.
 
     ```python {test="skip"}
     from pydantic_ai_skills import SkillsToolset, open_registry

@@ -29,7 +29,7 @@ LOCK_FILE = 'skills.lock'
 _CREATING_LOCKS = threading.Lock()
 
 _NOT_COPIED = frozenset({'_lock', '_found', '_failures', '_current', '_failed', '_stop_refreshing'})
-"""What a registry has found and what it does in the background, all of which the class has defaults for."""
+"""Results, the lock and background work, which a copy starts without. The class has a default for each."""
 
 
 class SkillRegistry(ABC):
@@ -81,7 +81,7 @@ class SkillRegistry(ABC):
 
     @property
     def is_stale(self) -> bool:
-        """Whether the source is known to have changed, or may have by its own word, so that it is to be asked again."""
+        """Whether to ask the source again: it is known to have changed, or its answer has expired."""
         return False
 
     def find(self) -> FoundSkills:
@@ -186,7 +186,7 @@ class RegistryOfObject(SkillRegistry):
         return repr(self.source)
 
     def get_skills(self) -> list[Skill[Any]]:
-        """Ask the object, which may return the skills by name too."""
+        """Ask the object for its skills, which it may return as a mapping by name."""
         found: Any = self.source.get_skills()
         return list(cast(Mapping[str, Any], found).values() if isinstance(found, Mapping) else found)
 

@@ -39,14 +39,14 @@ class Checkout:
     """The revision the ref has now, if that is not the locked one."""
 
     is_placed: bool = False
-    """Whether the files are in a folder of the developer, where others may add files."""
+    """Whether the files are in the developer's `target_dir`, where others may add files."""
 
     edited: tuple[str, ...] = ()
     """Files in that folder that were edited there and therefore left alone."""
 
 
 class FoundDirectory(Protocol):
-    """What finds the skills in the files of a checkout."""
+    """Finds the skills in the files of a checkout."""
 
     def find(self) -> FoundSkills:
         """The skills, some of which may have the same name. If nothing has changed, the result is the same object."""
@@ -60,12 +60,12 @@ class CheckoutSkills:
     checkout: Checkout
     directory: FoundDirectory
     make_provenance: Callable[..., SkillProvenance]
-    """Makes the provenance of one skill. It knows what they all share."""
+    """Makes the provenance of one skill; what all of them share is filled in."""
 
     label: str
     lock: LockedSource | None
     requirements: Requirements
-    """What the skills have to have to be offered."""
+    """What the skills must be to be offered."""
 
     only: tuple[str, ...] | None = None
     """The names of the skills that are wanted; `None` for all."""
@@ -95,21 +95,21 @@ class CheckoutSkills:
         mine = self.checkout
         if (mine.root, mine.entry.manifest) != (checkout.root, checkout.entry.manifest):
             return None
-        # The entries may be two locks on the same files.
+        # The entries may differ only in the lock that they hold on the same files.
         if (replace(checkout, entry=mine.entry), lock) == (mine, self.lock):
             return self
         new = replace(self, checkout=checkout, lock=lock)
-        # Compared with a lock, what was read from a file that was mended since does not count.
+        # A lock needs the files read again: a damaged one may have been repaired since.
         new._read(self._seen if lock is None and self._seen else self.directory.find())  # noqa: SLF001 - a copy of this
         return new
 
     @property
     def _is_held(self) -> bool:
-        """Whether the files have to be those that something is known about."""
+        """Whether the files are held to a lock file or to requirements."""
         return self.lock is not None or bool(self.requirements)
 
     def find(self) -> FoundSkills:
-        """The skills. Files in the cache are read again only if a lock or the like holds them; others always."""
+        """The skills. Files are read again if held to a lock or requirements, or if they were copied from the cache."""
         if self._seen is None or self._is_held or self.checkout.root != self.checkout.entry.root:
             seen = self.directory.find()
             if self._is_held or seen is not self._seen:
@@ -145,7 +145,7 @@ class CheckoutSkills:
         self._seen = seen
 
     def _offered(self, skill: Skill[Any], name: str) -> Skill[Any]:
-        """The skill under the name it is offered under: the same object again for the same skill."""
+        """The skill under its offered name; always the same object for the same skill."""
         if name == skill.name:
             return skill
         path = skill.path or ''
@@ -159,7 +159,7 @@ class CheckoutSkills:
     def _wanted(
         self, seen: FoundSkills, only: Collection[str], folders: Mapping[str | None, str], names: Mapping[str, str]
     ) -> FoundSkills:
-        """The skills that are wanted, with their problems; all problems if one of them is missing."""
+        """The wanted skills with their problems, or with all problems if a wanted skill is missing."""
         skills = tuple(skill for skill in seen.skills if names[folders[skill.path]] in only)
         self.others = frozenset(folder for folder, name in names.items() if name not in only)
         known = list(names.values())
@@ -183,10 +183,10 @@ class CheckoutSkills:
         )
 
     def _pinned(self, folder: str) -> PinnedFolder:
-        """The files that a locked skill has to have, if the hash of the manifest's records is the locked one."""
+        """The files that a skill must have according to the manifest; `_changes` compares their hash with the lock."""
         root, steps = self.checkout.root, tuple(folder.split('/')) if folder else ()
         if not self.checkout.is_placed:
-            # Of the cache, only the folder of the source is trusted.
+            # In the cache, only the folder of the source is trusted: below it, no link is followed.
             root, steps = root.parents[1], (*root.parts[-2:], *steps)
         ignored = frozenset({f'{STATE}/{MANIFEST}'} if self.checkout.is_placed and not folder else ())
         files = self.checkout.entry.manifest.pinned(folder)

@@ -10,7 +10,7 @@ from .base import FindingRegistry, SkillRegistry, as_registry
 
 
 class CombinedRegistry(FindingRegistry):
-    """Several registries as one. Of two skills with the same name the one of the earlier registry is used."""
+    """Several registries as one. Of two skills with the same name, the one from the earlier registry is used."""
 
     def __init__(self, registries: Sequence[SkillRegistry]) -> None:
         """Remember the registries, the most important first. Any object with `get_skills()` works."""

@@ -47,7 +47,7 @@ THREADS = 8
 class SkillRegistrySuite:
     """The rules for every registry. Provide the fixtures `make_registry`, `change` and `outage`.
 
-    The source must have a skill at least, and its skills must have different names.
+    The source must have at least one skill, and its skills must have different names.
     """
 
     @pytest.fixture
@@ -206,12 +206,12 @@ class FetchedRegistrySuite(SkillRegistrySuite):
 
     @pytest.fixture
     def secrets(self) -> Collection[str]:
-        """Credentials that must be found nowhere."""
+        """Credentials that must appear in no output and no file."""
         return ()
 
     @pytest.fixture
     def new(self, make_registry: MakeRegistry, tmp_path: Path) -> MakeRegistry:
-        """With a cache and a lock file that belong to the test."""
+        """Makes registries with a cache and a lock file that belong to the test."""
         home = tmp_path / 'conformance'
         return partial(make_registry, cache_dir=home / 'cache', lock_file=home / 'skills.lock')
 
@@ -330,7 +330,7 @@ def _names(found: FoundSkills) -> list[str]:
 
 
 def _told(found: FoundSkills) -> dict[str, tuple[str, str]]:
-    """What a model can be told of the skills."""
+    """The description and the instructions of each skill, by its name."""
     return {skill.name: (skill.description, skill.content) for skill in found.skills}
 
 

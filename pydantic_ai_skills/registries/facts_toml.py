@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_ai_skills.types.ledger import EvalScore, ScanVerdict, SkillFacts
 
 DIGITS = 4
-"""How many digits of a share are written."""
+"""How many decimal places of a rate are written."""
 
 _Count = Annotated[int, Field(ge=0)]
 _Share = Annotated[float, Field(allow_inf_nan=False)]
@@ -98,7 +98,7 @@ def _section(content_hash: str, known: SkillFacts) -> str:
 
 
 def _table(value: ScanVerdict | EvalScore, left_out: str = '') -> str:
-    """The fields of a value as an inline table, without those that say nothing."""
+    """The fields of a value as an inline table, without `left_out` and those that are empty."""
     return f'{{ {", ".join(_pairs(value, left_out))} }}'
 
 

@@ -28,14 +28,14 @@ DEFAULT_TIMEOUT = 60.0
 """Seconds a whole fetch may take."""
 
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
-"""Bytes a fetch may bring."""
+"""Bytes a whole fetch may transfer."""
 
 
 class FetchOptions(TypedDict, total=False):
     """Options that all registries which fetch skills take."""
 
     only: str | Collection[str] | None
-    """The names of the skills to offer, as the source has them; all of them when not given."""
+    """The names of the skills to offer, before any wrapper renames them; all of them when not given."""
 
     trusted: bool
     """Whether you vouch for the source. Otherwise its scripts run only in a sandbox."""
@@ -53,8 +53,8 @@ class FetchOptions(TypedDict, total=False):
     """The lock file; `skills.lock` by default."""
 
     require: Collection[Requirement]
-    """What a skill has to have to be offered: to be `'locked'`, `'signed'` by one of `signers`, `'scanned'` and
-    `'evaluated'`, each with the content that it has now. What was scanned and evaluated is in the lock file."""
+    """What a skill must be to be offered: `'locked'`, `'signed'` by one of `signers`, `'scanned'`, `'evaluated'`, or
+    several of these, each with its current content. The lock file records what was scanned and evaluated."""
 
     signers: Sequence[str | Path | SigstoreIdentity]
     """Who may sign skills: paths of public keys or certificates, and identities of Sigstore. A skill that anyone else
@@ -68,7 +68,7 @@ class FetchOptions(TypedDict, total=False):
     edit there are left alone."""
 
     max_bytes: int
-    """How many bytes a fetch may bring; 256 MiB by default."""
+    """How many bytes a fetch may transfer; 256 MiB by default."""
 
     allowed_protocols: Collection[FetchProtocol]
     """How the source may be reached: `'https'` and `'ssh'` by default. On request only: `'http'`, `'file'`, and
@@ -173,4 +173,4 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     'signers': read_signers,
     'script_executor': as_executor,
 }
-"""How options become settings, where they do not stay as they are."""
+"""Checks and converts the options that are not used exactly as given."""

@@ -101,7 +101,7 @@ class FetchedRegistry(SourceRegistry):
     def refresh(self) -> FoundSkills:
         """Ask the server what it has now and fetch what has changed. On failure the last skills stay.
 
-        If the server refused the credentials, it has none.
+        If the server refuses the credentials, none are kept.
         """
         with self._own_lock:
             self._update()
@@ -172,11 +172,11 @@ class FetchedRegistry(SourceRegistry):
         self._current, self._failed = current, None
 
     def _open(self, folder: Path) -> FoundDirectory:
-        """What finds the skills in a folder of fetched files."""
+        """Open a folder of fetched files, to find the skills in it."""
         return self._directories()(folder)
 
     def _directories(self) -> Callable[[Path], SkillsDirectory]:
-        """A function that makes directories with the options of this registry. It does not hold the registry."""
+        """A function that makes directories with this registry's options, and holds no reference to the registry."""
         return partial(
             _hidden_too, validate=self.validate, max_depth=self.max_depth, script_executor=self.script_executor
         )
@@ -195,7 +195,7 @@ class FetchedRegistry(SourceRegistry):
 
 
 def _hidden_too(folder: Path, **options: Unpack[DirectoryOptions]) -> SkillsDirectory:
-    """A directory with hidden folders: repositories keep skills there, and have no caches or environments in them."""
+    """A directory that searches hidden folders too: in repositories they hold skills, not caches or environments."""
     directory = SkillsDirectory(folder, **options)
     directory.limits = directory.limits._replace(hidden_folders=True)
     return directory

@@ -106,7 +106,7 @@ class Fetcher:
         return now
 
     def _candidates(self, locked: LockedSource | None, now: str | None) -> Iterator[str]:
-        """The revisions to try: the locked one, the one there is now, then earlier ones to fall back to."""
+        """The revisions to try: the locked one, the current one, then earlier ones to fall back to."""
         yield from filter(None, (locked.commit if locked else None, now))
         if self.upstream.pinned is not None:
             return
@@ -122,7 +122,7 @@ class Fetcher:
         if self.offline:
             entry = self.store.open(revision, pins=pins)
             if entry is None and pins is not None:
-                # It cannot be mended now. Each skill is compared with the lock, and used if it is the same.
+                # It cannot be repaired offline. Each skill is compared with the lock, and used if it matches.
                 entry = self.store.open_unchecked(revision)
             if entry is None:
                 raise SkillRegistryError(f'{self.store.url} at {revision[:12]} is not in the cache, and offline=True')

@@ -28,7 +28,7 @@ class FilteredRegistry(WrapperRegistry):
     def __init__(self, wrapped: SkillRegistry, predicate: SkillPredicate) -> None:
         """Remember the registry and the predicate.
 
-        It is called off the event loop; an async one is awaited in an event loop of its own.
+        The predicate is called off the event loop; an async one is awaited in an event loop of its own.
         """
         super().__init__(wrapped)
         self.predicate = predicate
@@ -59,9 +59,9 @@ class FilteredRegistry(WrapperRegistry):
 
 
 def _run_apart(work: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """Run async code from code that is not, wherever that is called.
+    """Run async code from sync code, whether or not an event loop is running.
 
-    The loop of the application is not used for it: its thread may be waiting for this one.
+    The application's event loop is not used: its thread may be waiting for this one.
     """
     done: Future[ResultT] = Future()
 

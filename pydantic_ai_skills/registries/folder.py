@@ -26,7 +26,7 @@ MAX_PATHS = 1_000_000
 """How many files and folders are looked at."""
 
 MAX_DEPTH = 64
-"""How deep."""
+"""How many levels of folders are looked at."""
 
 
 class FolderSkillsRegistry(FetchedRegistry):
@@ -126,7 +126,7 @@ class FolderUpstream(Upstream):
             raise SkillRegistryError(f'{self.url} has too many bytes of skills: {limit}') from None
 
     def _entries(self) -> Iterator[FoundEntry]:
-        """Everything in the folders of the skills, each open while it is yielded."""
+        """Everything in the folders of the skills. The folder of an entry is open while the entry is yielded."""
         with OpenFolder.beneath(self.root, self.steps) as folder:
             paths = [entry.path for entry in islice(folder.walk(MAX_DEPTH), self.max_paths + 1)]
             if len(paths) > self.max_paths:

@@ -1,6 +1,6 @@
-"""Records what was found out about the content of skills in `skills.lock`, where `require` looks for it.
+"""Records in `skills.lock` what was found out about the content of skills, for `require` to look up.
 
-A fact belongs to a content hash. When a skill gets another content, its facts are dropped.
+A fact belongs to a content hash. When the content of a skill changes, its facts are dropped.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def record_score(lock_file: str | Path, content_hash: str, score: EvalScore, *, 
     Args:
         lock_file: The lock file, which is made if it does not exist.
         content_hash: The content that was evaluated, such as `skill.source.content_hash`.
-        score: How it did.
+        score: The result of the evals.
         name: The name of the skill. What was recorded for another content under this name is dropped.
 
     Raises:

@@ -41,7 +41,7 @@ VERSIONS = (1, 2)
 """A file without facts has version 1, which the first release of this package reads too."""
 
 MAX_LOCK_BYTES = 2 * 1024 * 1024
-"""A larger lock file is not read: it comes with whatever is checked out."""
+"""A larger lock file is not read: it may come with any project that somebody checks out."""
 
 REVIEW = 'Review the change, then write the lock file again with `lock()`.'
 HEADER = '# What each fetched skill was when it was last reviewed. Written by `registry.lock()`; keep it in git.\n'
@@ -66,7 +66,7 @@ class LockedSource:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What identifies it, and its order in the file."""
+        """Identifies the source, and decides its place in the file."""
         return (self.url, self.ref or '', self.kind)
 
     def beneath(self, path: str) -> LockedSource:
@@ -93,14 +93,14 @@ class LockDocument:
         return frozenset(content for source in self.sources for content in source.skills.values())
 
     def with_sources(self, sources: Iterable[LockedSource]) -> LockDocument:
-        """The document with other sources, and without the facts of what they do not pin any more."""
+        """The document with other sources, and without facts about content that they no longer pin."""
         new = replace(self, sources=tuple(sources))
         gone = self.pinned - new.pinned
         return replace(new, facts={content: facts for content, facts in self.facts.items() if content not in gone})
 
 
 def read_document(path: Path) -> LockDocument:
-    """Read a lock file; an empty one if it does not exist. One that others can write to is not used."""
+    """Read a lock file. A missing one counts as empty; one that others can write to is refused."""
     strangers = strangers_in(path, above=False)
     if strangers is not None:
         way_out = 'Make it yours, and writable for you alone (chmod go-w)'
@@ -123,7 +123,7 @@ def write_document(path: Path, document: LockDocument) -> None:
 
 
 def read_lock(path: Path) -> list[LockedSource]:
-    """Read the sources of a lock file; none if it does not exist. One that others can write pins nothing."""
+    """Read the sources of a lock file. A missing one has none; one that others can write to is refused."""
     return list(read_document(path).sources)
 
 
@@ -163,7 +163,7 @@ def write_lock(path: Path, skills: Iterable[Skill[Any]]) -> Path:
 
 
 def prune_lock(path: Path, keep: Callable[[LockedSource, str], bool]) -> None:
-    """Remove skills from a lock file; `keep` gets a source and the folder of a skill. An empty file is deleted."""
+    """Keep only the skills in a lock file for which `keep(source, folder)` is true. An empty file is deleted."""
     left: list[LockedSource] = []
     document = read_document(path)
     for source in document.sources:

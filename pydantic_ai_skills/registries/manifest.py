@@ -64,7 +64,7 @@ class PartProblem(NamedTuple):
 
     message: str
     is_final: bool = True
-    """Whether this revision always has it. Otherwise the part is missing, and is fetched again at the next visit."""
+    """Whether this revision always has the problem. Otherwise the next visit fetches the missing part."""
 
     is_skill: bool = False
     """Whether the part is a skill, so that it concerns only those who want that one."""
@@ -121,7 +121,7 @@ class Manifest:
         return self._folders.get(folder, {})
 
     def agrees_with(self, pins: Mapping[str, str]) -> bool:
-        """Whether no skill in it has another content hash than a lock file pins."""
+        """Whether no skill in it differs from the content hash that a lock file pins for it."""
         return all(self.skills.get(folder, pin) == pin for folder, pin in pins.items())
 
     def write(self, folder: Path) -> None:
@@ -189,7 +189,7 @@ class FileSink:
         self.problems: list[PartProblem] = []
 
     def write(self, path: str, blob: str, data: bytes | Iterable[bytes], *, executable: bool) -> None:
-        """Write a file, in pieces if it comes so, or skip it if its name cannot be used here."""
+        """Write a file, whole or piece by piece, or skip it if its name cannot be used here."""
         if not is_usable_path(path):
             self.left_out.append(path)
             return
@@ -211,7 +211,7 @@ class FileSink:
         self.files[path] = StoredFile(size, digest.hexdigest(), executable, blob)
 
     def report(self, code: str, part: str, message: str, *, is_final: bool = True, is_skill: bool = False) -> None:
-        """Record what is wrong with a part of the source. Unless that is final, the next visit fetches it again."""
+        """Record a problem with a part of the source. Unless it is final, the next visit fetches the part again."""
         self.problems.append(PartProblem(code, part, message, is_final, is_skill))
 
     def manifest(self, *, url: str, commit: str, selection: str, left_out: Iterable[str]) -> Manifest:
@@ -227,7 +227,7 @@ class FileSink:
 
 
 def is_usable_path(path: str) -> bool:
-    """Whether a path leads to a file below the folder it is from, on this machine too."""
+    """Whether a relative path can name a file below its folder, and nothing outside it, on this machine too."""
     try:
         path.encode()
     except UnicodeEncodeError:

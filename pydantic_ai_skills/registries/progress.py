@@ -1,4 +1,4 @@
-"""Tells the developer's callback how far a fetch is."""
+"""Reports the progress of a fetch to the developer's callback."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ProgressCallback = Callable[[FetchProgress], None]
 
 
 def until_it_fails(callback: ProgressCallback | None) -> ProgressCallback:
-    """A function that calls the developer's callback, if there is one, and no longer once it has failed."""
+    """A function that calls the developer's callback, if there is one, until the callback fails."""
     waiting = [callback] if callback else []
 
     def tell(progress: FetchProgress) -> None:

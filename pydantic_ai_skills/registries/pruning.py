@@ -1,4 +1,4 @@
-"""Keeps the cache of fetched content small: removes old entries and what killed processes left."""
+"""Keeps the cache of fetched content small: removes old entries and the remains of killed processes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ KEPT_REVISIONS = 3
 """How many revisions of one source are kept."""
 
 RECENT_SECONDS = 3600
-"""Entries used, and builds started, less than this ago are never removed."""
+"""Entries that were used, and builds that were started, within this time are never removed."""
 
 
 def prune(home: Path, *, max_bytes: int = MAX_CACHE_BYTES, kept_revisions: int = KEPT_REVISIONS) -> None:
-    """Remove what killed processes left and superseded revisions; then, if the rest is too large, the oldest entries.
+    """Remove remains of killed processes and superseded revisions; then, if the rest is too large, the oldest entries.
 
     Whatever is in use, or was recently, stays.
     """

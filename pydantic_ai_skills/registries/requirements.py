@@ -1,4 +1,4 @@
-"""What a skill has to have before it is offered: to be locked, signed, scanned or evaluated."""
+"""What a skill must be before it is offered: locked, signed, scanned or evaluated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .lockfile import LockDocument, read_document
 from .signatures import SIGNATURE_FILE, SignatureError, SkillSigner, verify_signature
 
 Requirement = Literal['locked', 'signed', 'scanned', 'evaluated']
-"""What a skill can be asked to have."""
+"""What a skill can be required to be."""
 
 
 def check_requirements(given: str | Collection[str]) -> tuple[Requirement, ...]:
@@ -37,7 +37,7 @@ def check_requirements(given: str | Collection[str]) -> tuple[Requirement, ...]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Requirements:
-    """What the skills of a registry have to have, and where that is written down."""
+    """What the skills of a registry must be, and the lock file that records what they are."""
 
     names: tuple[Requirement, ...] = ()
     signers: tuple[SkillSigner, ...] = ()
@@ -48,7 +48,7 @@ class Requirements:
     _verified: dict[str, str | SignatureError | None] = field(
         default_factory=dict[str, 'str | SignatureError | None'], repr=False
     )
-    """Who signed a content, or why that does not count."""
+    """Who signed each content, or why the signature does not count, by content hash."""
 
     def __bool__(self) -> bool:
         return bool(self.names or self.signers)
@@ -75,7 +75,7 @@ class Requirements:
     def _lacks(
         self, skill: Skill[Any], source: SkillProvenance, document: LockDocument, change: str | None
     ) -> Iterator[tuple[str, str]]:
-        """The code and the words of what a skill lacks."""
+        """The problem code and the words for each thing that a skill lacks."""
         content = source.content_hash
         if change is not None or content is None:
             names = ', '.join(self.names) or 'signed'
@@ -121,7 +121,7 @@ def is_locked(document: LockDocument, source: SkillProvenance) -> bool:
 
 
 def way_to(name: Requirement, skill: str, facts: SkillFacts) -> str:
-    """What earns a skill what it lacks, as a sentence with the command."""
+    """How to make a skill meet a requirement, as a sentence with the command if there is one."""
     if name == 'signed':
         return f'Whoever publishes it has to sign it, as {SIGNATURE_FILE} in its folder.'
     if name == 'locked':

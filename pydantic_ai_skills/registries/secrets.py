@@ -27,7 +27,7 @@ FINGERPRINT_ROUNDS = 50_000
 
 
 def fingerprint_of(secret: str, purpose: str) -> str:
-    """Identifies a secret that is used for a purpose, and takes too long to compute to guess the secret from it."""
+    """Identifies a secret that is used for a purpose. It is slow to compute, so that nobody can guess the secret."""
     salt = f'pydantic-ai-skills {purpose}'.encode()
     return hashlib.pbkdf2_hmac('sha256', secret.encode(), salt, FINGERPRINT_ROUNDS).hex()
 
@@ -76,7 +76,7 @@ class HostSecret:
         return HostSecret(SecretStr(self._read() or ''), self._address, self._user, self._variable)
 
     def fingerprint(self) -> str:
-        """Identifies the user and the token, and takes too long to compute to guess them from it; empty for none."""
+        """Identifies user and token; empty without a token. It is slow to compute, so that nobody can guess them."""
         value = self._read()
         if not value or not self._origin.startswith('http'):
             return ''
@@ -105,7 +105,7 @@ class HostSecret:
         return 'The token is not set, or was not accepted.'
 
     def redact(self, text: str) -> str:
-        """Remove the token, in either form, from a text."""
+        """Remove the token from a text, both plain and as it is encoded in a header."""
         if self._value:
             for form in (self._value, self._encode(self._value)):
                 text = text.replace(form, '***')
@@ -141,7 +141,7 @@ def env_token(variable: str, address: HostAddress) -> Callable[[], str | None]:
 def host_secret(
     address: HostAddress, token: TokenSource | None, variable: str | None, user: str | None = None
 ) -> HostSecret | None:
-    """The token for the host of an address, given itself or by the name of a variable; `None` without either.
+    """The token for the host of an address, given directly or as the name of a variable; `None` without either.
 
     Raises:
         SkillValidationError: Both are given, or the variable holds a token for another host.

@@ -48,7 +48,7 @@ class SigstoreIdentity(TypedDict):
     """Who confirms it, such as `https://token.actions.githubusercontent.com`."""
 
     trust_config: NotRequired[str]
-    """A file with the trust configuration of another Sigstore than the public one, whose is fetched if needed."""
+    """A file with the trust configuration of a private Sigstore; that of the public one is fetched when needed."""
 
 
 class SignatureError(ValueError):
@@ -83,7 +83,7 @@ class SkillSigner:
         return cls(sigstore=cast('SigstoreIdentity', given))
 
     def verifier(self, material: Mapping[str, Any]) -> tuple[Any, str]:
-        """What verifies its signatures, and what to call it. `material` is what the signature says about its key."""
+        """The verifier of its signatures, and its name. `material` is what the signature says about its key."""
         from model_signing.verifying import Config  # takes long to import
 
         config: Any = Config()
@@ -114,9 +114,9 @@ def read_signers(given: object) -> tuple[SkillSigner, ...]:
 
 
 def verify_signature(folder: PinnedFolder, signers: tuple[SkillSigner, ...]) -> str | None:
-    """Who signed the files of a skill, one of the signers; `None` if nobody did.
+    """The name of the signer who signed the files of a skill; `None` if there is no signature.
 
-    A signature has to be for all files of the folder but itself, as they are now.
+    A signature must cover all files of the folder except itself, as they are now.
 
     Raises:
         SignatureError: There is a signature, and it does not count.
@@ -191,7 +191,7 @@ def _compare(signed: Mapping[str, str], there: Mapping[str, str]) -> None:
 
 
 def _fingerprint(pem: bytes) -> str:
-    """What a public key is called: the SHA-256 of the key, as `openssl pkey -pubin -outform DER` writes it."""
+    """The first 32 digits of the SHA-256 of a public key, as `openssl pkey -pubin -outform DER` writes the key."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
     key = load_pem_public_key(pem).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)

@@ -37,7 +37,7 @@ class SourceRegistry(FindingRegistry):
     locked: bool = False
     lock_file: Path = Path(LOCK_FILE)
     require: tuple[Requirement, ...] = ()
-    """What its skills have to have to be offered."""
+    """What its skills must be to be offered."""
 
     signers: tuple[SkillSigner, ...] = ()
     """Who may sign its skills."""
@@ -70,7 +70,7 @@ class SourceRegistry(FindingRegistry):
         """
 
     def fetch_all(self) -> FoundSkills:
-        """The skills and problems, with every file on this machine, so that an offline start has them all."""
+        """Fetch every file, so that an offline start has them all, and return the skills and problems."""
         return self.find()
 
     def lock(self, path: str | Path | None = None) -> Path:
@@ -98,7 +98,7 @@ class SourceRegistry(FindingRegistry):
         return unlocked
 
     def requirements(self) -> Requirements:
-        """What its skills have to have."""
+        """The requirements that its skills must meet."""
         return Requirements(names=self.require, signers=self.signers, lock_file=self.lock_file)
 
     def locked_source(self) -> LockedSource:

@@ -63,7 +63,7 @@ class SourceStore:
         """Identify a source by kind, URL, selection of files and owner; nothing is read or written yet.
 
         The folder that stands for its root is called `name`. If `shared`, other users may read the entries, as far as
-        the umask allows. `owner` identifies the credentials, which are all that may use what was fetched with them.
+        the umask allows. `owner` identifies the credentials: only they may use what was fetched with them.
         """
         self._identity = partial(
             SourceStore, cache_dir, kind=kind, url=url, selection=selection, name=name, shared=shared
@@ -84,11 +84,11 @@ class SourceStore:
         return self._identity(owner=owner)
 
     def part(self, selection: str) -> SourceStore:
-        """A part of its own for some files of the same source, fetched with the same credentials."""
+        """A separate part of the cache for some files of the same source, fetched with the same credentials."""
         return self._identity(selection=selection, owner=self._owner)
 
     def strangers(self) -> str | None:
-        """Why others than this user and root can change this part of the cache, if they can."""
+        """Why somebody other than this user and root can change this part of the cache; `None` if nobody can."""
         return strangers_in(self.folder)
 
     def check_owner(self) -> None:
@@ -107,8 +107,8 @@ class SourceStore:
     def open(self, revision: str, *, pins: Mapping[str, str] | None = None) -> Entry | None:
         """Open the entry of a revision if it is there and complete. It is not removed while it is in use.
 
-        With `pins`, the content hashes of skills in a lock file, every file is read, and none may be there that was not
-        fetched.
+        With `pins`, the content hashes of skills in a lock file, every file is read, and an entry with added files is
+        not opened.
         """
         entry = self._open(revision)
         if entry is None or not entry.manifest.is_whole(entry.root):
@@ -228,8 +228,8 @@ class SourceStore:
     def blobs(self, *, own: bool = False) -> Callable[[str], bytes | None]:
         """A function that returns the content of a blob from any entry of this source that has it undamaged.
 
-        Whose entry it is does not matter if only the source itself can have named the blob. With `own`, only entries of
-        these credentials count.
+        Entries of all credentials count, so ask only for blobs that the source itself has named. With `own`, only
+        entries of these credentials count.
         """
         places: dict[str, tuple[Path, str]] = {}
         for entry in self.earlier(own=own):
@@ -247,7 +247,7 @@ class SourceStore:
         return read
 
     def earlier(self, *, own: bool = False) -> Iterator[Entry]:
-        """Every entry of this source, or those of these credentials. Whether files are undamaged was not checked."""
+        """Every entry of this source, or with `own` those of these credentials. Their files may be damaged."""
         for folder in [self.folder] if own else (self.home / 'entries').glob(f'{self._key}*'):
             for _, entry in entries_of(folder):
                 manifest = Manifest.read(entry)
@@ -285,7 +285,7 @@ class SourceStore:
     # --- Refs -----------------------------------------------------------------------------------------------------
 
     def note(self, name: str, facts: Mapping[str, str]) -> None:
-        """Record what an upstream wants to know the next time. If that cannot be written, it will not."""
+        """Record what an upstream wants to know the next time. If that cannot be written, it is lost."""
         with contextlib.suppress(OSError):
             make_folder(self.folder, self._mode)
             replace_file(self.folder / f'{name}.json', json.dumps(facts).encode())
@@ -323,7 +323,7 @@ class SourceStore:
 
 
 def _are_ours(folder: Path, files: Iterable[str]) -> bool:
-    """Whether a folder and the files in it, and the folders between, neither belong to others nor let them write."""
+    """Whether nobody else owns or can write to a folder, these files in it, and the folders between."""
     inside = {''}
     for path in files:
         while path not in inside:

@@ -29,7 +29,7 @@ class TargetFolder:
     def open(
         self, url: str, selection: str, revision: str | None, *, pins: Mapping[str, str] | None = None
     ) -> Entry | None:
-        """Open what is there if it is complete, the wanted selection, and of this revision; `None` accepts any.
+        """Open the files if they are complete, of this selection and of this revision; `None` accepts any revision.
 
         With `pins`, the content hashes of skills in a lock file, every file that was fetched is read.
         """
@@ -84,7 +84,7 @@ class TargetFolder:
                     folder = folder.parent
 
     def _digest(self, path: str) -> str | None:
-        """The hash of the file there; `None` if there is nothing, and a text no hash equals if it is not a file."""
+        """The hash of the file there; `None` if nothing is there, and `'not a file'` if it is anything else."""
         target = self.path / path
         links = (target, *target.parents[: len(Path(path).parts) - 1])
         if any(link.is_symlink() for link in links) or (target.exists() and not target.is_file()):

@@ -30,7 +30,7 @@ class Deadline:
 
 @dataclass(kw_only=True)
 class FetchSession:
-    """One visit to an upstream, from the question what it has to the last file. Leaving it removes its folders."""
+    """One visit to an upstream, from asking what it has to the last file. Leaving it removes its folders."""
 
     deadline: Deadline
     store: SourceStore
@@ -79,7 +79,7 @@ class Upstream(ABC):
 
     @property
     def pinned(self) -> str | None:
-        """The only revision that is wanted, so that nobody has to be asked which one it is; `None` if that moves."""
+        """The only revision that is wanted, so that the source need not be asked; `None` if the ref can move."""
         return self.ref if is_revision(self.ref) else None
 
     @property

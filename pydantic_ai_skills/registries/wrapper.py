@@ -23,7 +23,7 @@ class WrapperRegistry(FindingRegistry):
 
     @property
     def latest(self) -> FoundSkills | None:
-        """What it found last, without any work."""
+        """What the wrapped registry found last, changed; nothing is fetched for it."""
         found = self.wrapped.latest
         return None if found is None else self._change(found)
 

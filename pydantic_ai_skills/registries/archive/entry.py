@@ -22,7 +22,7 @@ _DRIVE = re.compile(r'[A-Za-z]:')
 
 
 class ArchiveError(SkillRegistryError):
-    """An archive is damaged, hostile or of a kind that is not read. The message goes on from its name."""
+    """An archive is damaged, hostile or of a kind that is not read. The message continues after the archive's name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class ArchiveEntry:
     """A file in an archive, or something in its place."""
 
     path: str
-    """Where it goes, with `/` between the steps and none at the end."""
+    """Its path in the archive, with `/` between the steps and none at the end."""
 
     kind: Literal['file', 'folder', 'other']
     """`'other'` are links, devices and the like, which are not unpacked."""
@@ -52,7 +52,7 @@ class ArchiveReader(Protocol):
         """The entries, each with its content, which can be read until the next entry.
 
         Raises:
-            ArchiveError: The archive is not in order, or larger than is allowed.
+            ArchiveError: The archive is damaged, hostile or larger than is allowed.
         """
         ...
 

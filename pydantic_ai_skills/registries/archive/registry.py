@@ -31,7 +31,7 @@ from .unpack import Archive, look_through, skills_in
 
 _CHUNK_BYTES = 256 * 1024
 _VALIDATORS = 'validators'
-"""What the server said about the version that was downloaded last."""
+"""The name of the note with what the server said about the version that was downloaded last."""
 
 
 class ArchiveSkillsRegistry(FetchedRegistry):
@@ -100,7 +100,7 @@ class ArchiveSkillsRegistry(FetchedRegistry):
 
 @dataclass(kw_only=True)
 class ArchiveUpstream(Upstream):
-    """An archive, and the folder in it that is wanted. A copy that is `fixed` keeps what it learns on its visit."""
+    """An archive, and the folder in it that is wanted. A copy made by `fixed` keeps what it learns on its visit."""
 
     url: str
     ref: str | None
@@ -113,10 +113,10 @@ class ArchiveUpstream(Upstream):
     max_depth: int | None
     max_bytes: int
     now: str | None = None
-    """The revision it has, once it was asked."""
+    """The revision it has, once it has been asked for."""
 
     downloaded: Path | None = None
-    """That revision, if it was downloaded on this visit."""
+    """The file with that revision, if it was downloaded on this visit."""
 
     @property
     def owner(self) -> str:
@@ -159,7 +159,7 @@ class ArchiveUpstream(Upstream):
             self.now = _digest(self.file, self.max_bytes, into)
 
     def _download(self, session: FetchSession, known: Validators | None = None, last: str = '') -> str:
-        """Download it, unless the server says that it still has the `last` revision, and return which it is."""
+        """Download it, unless the server says that it still has the `last` revision, and return the revision."""
         assert self.web is not None
         place = session.new_folder() / 'archive'
         with open(place, 'xb') as into:
@@ -234,7 +234,7 @@ def _local_file(address: str | os.PathLike[str], allowed: Collection[str]) -> Pa
 
 
 def _digest(path: Path, max_bytes: int, into: BinaryIO | None = None) -> str:
-    """The SHA-256 of a regular file, which is copied meanwhile."""
+    """The SHA-256 of a regular file, which is copied to `into` at the same time if that is given."""
     digest, size = hashlib.sha256(), 0
     try:
         with open(path, 'rb', opener=_open_at_once) as file:
@@ -251,7 +251,7 @@ def _digest(path: Path, max_bytes: int, into: BinaryIO | None = None) -> str:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a regular file, and wait for no writer of a pipe."""
+    """Open a regular file. A pipe is refused, without waiting for somebody to write to it."""
     descriptor = os.open(path, flags | getattr(os, 'O_NONBLOCK', 0))
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -260,6 +260,6 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def _superfluous(archive: Archive, path: str) -> str:
-    """The folder that holds everything and is not named by `path`, nor a skill itself, with a slash; or nothing."""
+    """The folder that holds everything, with a slash, if it is neither a skill nor named by `path`; otherwise empty."""
     top = archive.top
     return '' if not top or archive.has_skill_in(top) or f'{path}/'.startswith(f'{top}/') else f'{top}/'

@@ -14,7 +14,7 @@ MAX_HEADER_BYTES = 64 * 1024
 """How large a header with a long name or with more fields may be."""
 
 MAX_MEMBERS = 100_000
-"""Of how many compressed parts, one behind the other, a file may consist."""
+"""How many compressed parts, one after the other, a file may have."""
 
 _BLOCK = 512
 _CHUNK_BYTES = 64 * 1024
@@ -85,7 +85,7 @@ class _Content:
 
 
 class _GzipStream:
-    """What is compressed in a file, of which no more than a limit is read."""
+    """The decompressed content of a file, of which no more than a limit is read."""
 
     def __init__(self, file: BinaryIO, limit: int) -> None:
         self._file = file
@@ -104,7 +104,7 @@ class _GzipStream:
         return data
 
     def _inflate_more(self) -> bool:
-        """Whether there is more."""
+        """Decompress the next piece, and return whether there was one."""
         if self._inflate.eof and not self._next_member():
             return False
         packed = self._packed or self._file.read(_CHUNK_BYTES)
@@ -122,7 +122,7 @@ class _GzipStream:
         return True
 
     def _next_member(self) -> bool:
-        """Go on with the next compressed part, if there is one. Zeros may fill up the end."""
+        """Move on to the next compressed part, and return whether there is one. Zeros may fill up the end."""
         packed = self._inflate.unused_data or self._file.read(_CHUNK_BYTES)
         while packed and not packed.strip(b'\0'):
             packed = self._file.read(_CHUNK_BYTES)
@@ -137,7 +137,7 @@ class _GzipStream:
 
 
 def _parse(header: bytes, about: dict[str, bytes]) -> tuple[bytes, int, ArchiveEntry]:
-    """The type, the size and the entry that a header is about; `about` is what headers before it said."""
+    """The type, the size and the entry that a header describes; `about` holds what earlier headers say about it."""
     if len(header) < _BLOCK:
         raise ArchiveError('is cut off')
     name, mode, size, checksum, kind, _, magic, prefix = _HEADER.unpack(header)
@@ -170,7 +170,7 @@ def _kind(kind: bytes, name: str) -> Literal['file', 'folder', 'other']:
 
 
 def _note(about: dict[str, bytes], kind: bytes, stream: _GzipStream, size: int) -> None:
-    """Read a header that is about the next entry, or about all of them."""
+    """Read a header that describes the next entry, or all of them, and note in `about` what it says."""
     if size > MAX_HEADER_BYTES:
         raise ArchiveError(f'has a header of {size:,} bytes, at most {MAX_HEADER_BYTES:,} are read')
     content = _Content(stream, size)

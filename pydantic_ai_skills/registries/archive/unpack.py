@@ -1,7 +1,7 @@
 """Unpacks archives that nobody vouches for: `.zip`, `.skill`, `.tar.gz` and `.tgz`, told apart by their first bytes.
 
-An archive is looked through from its beginning to its end before a file of it is written. Links, devices and names that
-cannot be used are left out. Anything that makes it doubtful what the archive holds is an error.
+An archive is read from its beginning to its end before any of its files is written. Links, devices and names that
+cannot be used are left out. Anything that leaves doubt about what the archive holds is an error.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Archive:
     def unpack(
         self, file: BinaryIO, sink: FileSink, place: Callable[[str], str | None], *, blob: str, deadline: Deadline
     ) -> list[str]:
-        """Write files of the same archive into a sink, and return what was left out of what is wanted.
+        """Write the wanted files of the archive into a sink, and return the wanted paths that were left out.
 
         `place` says where a file goes, or `None` if it is not wanted. `blob` identifies the archive: each file is
         recorded as `<blob>#<path in the archive>`.
@@ -71,7 +71,7 @@ def look_through(file: BinaryIO, *, max_bytes: int, deadline: Deadline, max_file
     """Read an archive from its beginning to its end, without writing anything.
 
     Raises:
-        ArchiveError: It is damaged, hostile, too large, or not an archive. The message goes on from its name.
+        ArchiveError: It is damaged, hostile, too large, or not an archive. The message continues after its name.
     """
     seen = _Names()
     size = 0

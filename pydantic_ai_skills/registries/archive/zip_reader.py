@@ -144,7 +144,7 @@ class ZipReader:
     def _packed(self, left: int) -> Iterator[bytes]:
         at = self._file.tell()
         while left:
-            # Others may have read from the file since.
+            # The position in the file may have moved since the last piece.
             self._file.seek(at)
             piece = self._file.read(min(left, _CHUNK_BYTES))
             at += len(piece)
@@ -177,7 +177,7 @@ def _parse(data: bytes) -> Iterator[_Listed]:
 
 
 def _inflated(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """What compressed pieces stand for, in pieces too, however much that is."""
+    """Decompress pieces, yielding one small piece at a time, however large the whole is."""
     inflate = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
         for packed in pieces:

@@ -160,8 +160,8 @@ def github_url(text: str) -> str | None:
 def split_address(text: str) -> tuple[str, str | None, str]:
     """The URL, the ref and the path in an address.
 
-    It is `URL`, `URL@ref` or `URL#ref`, each with `//folder` after the URL or without, `owner/repository` for a
-    repository on GitHub in place of the URL, or the address of a folder on a code host.
+    An address is `URL`, `URL@ref` or `URL#ref`, with or without `//folder` after the URL, or what a browser shows for a
+    folder on a code host. In place of the URL, `owner/repository` names a repository on GitHub.
     """
     if browsed := _BROWSED.fullmatch(text):
         path = browsed['path'] or ''

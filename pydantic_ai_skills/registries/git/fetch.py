@@ -158,7 +158,7 @@ class Fetch:
         return chosen
 
     def _obtain(self, blobs: Collection[str]) -> dict[str, int]:
-        """Fetch blobs that are not here yet, and return the sizes of all that are here then."""
+        """Fetch the blobs that are not here yet, and return the sizes of all those that are here afterwards."""
         sizes = self._sizes(blobs)
         if absent := [blob for blob in blobs if blob not in sizes]:
             self._fetch(absent, (), max_memory=MAX_FETCH_MEMORY_BYTES)
@@ -228,7 +228,7 @@ def _write(sink: FileSink, entries: list[TreeEntry], data: bytes) -> None:
 
 
 def is_blob(data: bytes, blob: str) -> bool:
-    """Whether git would give content this name. What is in the cache may have been changed there."""
+    """Whether git would give the content this name. Content from the cache may have been changed there."""
     kind = 'sha1' if len(blob) == 40 else 'sha256'
     return hashlib.new(kind, b'blob %d\0%b' % (len(data), data), usedforsecurity=False).hexdigest() == blob
 

@@ -42,7 +42,7 @@ class GitCloneOptions:
     """The branch or tag; the same as `ref`."""
 
     single_branch: bool = False
-    """Whether to fetch no other branch. No other one is fetched in any case."""
+    """Has no effect: other branches are never fetched."""
 
     sparse_paths: list[str] = field(default_factory=list[str])
     """Folders to fetch with everything in them, or patterns such as `teams/*/skills`; only skills when not given."""

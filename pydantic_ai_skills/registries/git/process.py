@@ -78,7 +78,7 @@ REFUSALS = re.compile(
 """What git says when a server does not accept the credential, or wants one."""
 
 HIDDEN = ('not found', 'could not be found')
-"""What it says of a repository or project that a server hides from a credential."""
+"""What git says about a repository or project that a server hides from a credential."""
 
 FIXED_SETTINGS = {
     'core.askPass': '',
@@ -168,7 +168,7 @@ class Git:
         max_output: int = MAX_OUTPUT_BYTES,
         max_memory: int = MAX_MEMORY_BYTES,
     ) -> bytes:
-        """Run git in a bare repository and return its output, of which there may be `max_output` bytes."""
+        """Run git in a bare repository and return its output, which may have up to `max_output` bytes."""
         chunks: list[bytes] = []
         left = max_output
         with self.output(
@@ -192,7 +192,7 @@ class Git:
         stdin: bytes = b'',
         max_memory: int = MAX_MEMORY_BYTES,
     ) -> Generator[BufferedReader]:
-        """Run git in a bare repository and read its output meanwhile, to its end. An exception ends git.
+        """Run git in a bare repository and yield its output, which must be read to its end. An exception ends git.
 
         Raises:
             SkillRegistryError: It failed, took too long or needed too much.
@@ -296,7 +296,7 @@ def _reason(output: str) -> str:
 def _limited(
     process: subprocess.Popen[bytes], folder: Path, deadline: Deadline, max_bytes: int
 ) -> Generator[list[str]]:
-    """Kill a process and its children when it takes too long or fetches too much, which the list then says."""
+    """Kill a process and its children when it takes too long or fetches too much; the yielded list then says why."""
     over = threading.Event()
     verdicts: list[str] = []
 
@@ -347,7 +347,7 @@ def _bytes_below(folder: Path) -> int:
 
 @contextlib.contextmanager
 def _streams(process: subprocess.Popen[bytes], report: Report) -> Generator[BufferedReader]:
-    """The output of a process, while standard error is followed. If reading it fails, the process is killed."""
+    """Yield the output of a process while a thread reads its standard error. An exception kills the process."""
     stdout = cast(BufferedReader, process.stdout)
     assert process.stderr
     with stdout, process.stderr:

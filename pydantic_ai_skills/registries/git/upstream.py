@@ -36,7 +36,7 @@ class GitUpstream(Upstream):
         return self if secret is None else replace(self, git=replace(self.git, secret=secret.fixed()))
 
     def ask(self, session: FetchSession) -> str:
-        """Ask the server for the commit of the ref; of a commit, only whether the server answers."""
+        """Ask the server for the commit of the ref; if that is a commit, only check that the server answers."""
         wanted = None if self.pinned else self.ref
         return resolve(self.git, wanted, repository=new_repository(session.new_folder()), deadline=session.deadline)
 

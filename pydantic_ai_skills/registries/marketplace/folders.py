@@ -14,7 +14,7 @@ class PluginFolders:
     """The skills in the folders of plugins."""
 
     def __init__(self, root: Path, open_folder: Callable[[Path], FoundDirectory]) -> None:
-        """Remember the folder above them, and how to look into one of them."""
+        """Remember the folder that holds the plugins' folders, and how to open one of them."""
         self._root = root
         self._open = open_folder
         self._directories: dict[str, FoundDirectory] = {}

@@ -18,13 +18,13 @@ MAX_MANIFEST_BYTES = 2 * 1024 * 1024
 """How large a manifest may be."""
 
 CATALOGUES = ('.claude-plugin/marketplace.json', '.agents/plugins/marketplace.json')
-"""Where a repository lists plugins, the file that counts first."""
+"""Where a repository lists plugins, in order of precedence."""
 
 AGENT_PLUGIN = 'plugin.json'
 """The manifest of an Agent Plugin."""
 
 PLUGINS = (AGENT_PLUGIN, '.claude-plugin/plugin.json', '.codex-plugin/plugin.json')
-"""Where a plugin has its manifest, the file that counts first."""
+"""Where a plugin has its manifest, in order of precedence."""
 
 PARTS = {
     'agents': 'agents',
@@ -77,7 +77,7 @@ class MarketplaceEntry(_Lenient):
     """Where it is: a path in the repository, or another repository."""
 
     strict: bool = True
-    """Whether the manifest of the plugin counts. Otherwise this entry is all there is."""
+    """Whether the manifest of the plugin counts. Otherwise only this entry does."""
 
     skills: Folders = ()
 
@@ -183,7 +183,7 @@ def read_plugin(data: bytes, file: str) -> PluginManifest | AgentPlugin:
 
 
 def manifest_that_counts(texts: Mapping[str, bytes]) -> str:
-    """Which of a plugin's manifests counts. If there are others, a `plugin.json` of something else does not."""
+    """The manifest of a plugin that counts. A `plugin.json` of something else counts only if there is no other."""
     names = [name for name in PLUGINS if name in texts]
     return (
         names[1] if len(names) > 1 and names[0] == AGENT_PLUGIN and not _is_agent_plugin(texts[names[0]]) else names[0]
@@ -204,7 +204,7 @@ def _load(data: bytes, file: str) -> object:
     if len(data) > MAX_MANIFEST_BYTES:
         raise SkillValidationError(f'{file} has {len(data):,} bytes; at most {MAX_MANIFEST_BYTES:,} are read.')
     try:
-        # It refuses what is nested too deep.
+        # `from_json` refuses what is nested too deep.
         return from_json(data.removeprefix(b'\xef\xbb\xbf'))
     except ValueError as error:
         raise SkillValidationError(f'{file} is not JSON: {error}.') from None

@@ -1,4 +1,4 @@
-"""Puts the plugins of a marketplace together: their files into one sink, and what is wrong with them."""
+"""Merges the plugins of a marketplace: writes their files into one sink, and reports their problems."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _report(parts: Sequence[Part], sink: FileSink) -> None:
 
 
 def _names(plugins: Mapping[str, str]) -> str:
-    """The first names, each with what there is to say about it, and how many more there are."""
+    """The first names, each with its remark if it has one, and how many more there are."""
     shown = [f'{name} ({about})' if about else name for name, about in islice(plugins.items(), MAX_LISTED)]
     more = len(plugins) - len(shown)
     return ', '.join(shown) + (f' and {more:,} more' if more else '')

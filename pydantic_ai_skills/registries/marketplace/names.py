@@ -1,4 +1,4 @@
-"""Names for skills of several plugins: their own, with the plugin's before it where two would be the same."""
+"""Names for the skills of several plugins: their own, prefixed with the plugin's where two would be the same."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from pydantic_ai_skills.parsing.skill_names import MAX_NAME_LENGTH, shorten_skill_name
 
 _DIGITS = 6
-"""How many digits tell two names apart that are the same even with the plugin's before them."""
+"""How many digits distinguish names that are the same even with the plugin's before them."""
 
 
 def offered_names(names: Mapping[str, str]) -> dict[str, str]:
     """The names under which skills are offered, by their folders, which begin with the plugin.
 
-    They depend on no order, so that they stay the same when other plugins come and go.
+    They do not depend on the order of the plugins. A name stays the same while plugins come and go, unless one of them
+    has a skill of that name too.
     """
     count = Counter(names.values())
     own = {folder: name for folder, name in names.items() if count[name] == 1}

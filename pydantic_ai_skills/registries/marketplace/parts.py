@@ -1,4 +1,4 @@
-"""Fetches plugins: those of one repository and commit at one visit, and none that an earlier revision has."""
+"""What was fetched of each plugin, and a record of it from which a later revision can restore it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Part:
 
     @property
     def has_files(self) -> bool:
-        """Whether it can be used, be it without skills."""
+        """Whether it can be used, even if it has no skills."""
         return self.commit is not None
 
     @property

@@ -35,7 +35,7 @@ class PluginFolder:
     """The folder in the repository."""
 
     skills: frozenset[str]
-    """The folders with a `SKILL.md`, from the folder of the plugin."""
+    """The folders with a `SKILL.md`, relative to the folder of the plugin."""
 
     manifests: dict[str, TreeEntry] = field(default_factory=dict[str, TreeEntry])
     parts: frozenset[str] = frozenset()
@@ -92,7 +92,7 @@ def choose(
         chosen |= found
         empty += [] if found else [path]
     if not entry.skills:
-        # What a plugin itself names comes on top of its skills folder; what a marketplace names is all it wants.
+        # Folders that the plugin names are added to its skills folder; those that the marketplace names replace it.
         chosen.update(_children(folder, SKILLS))
     if not chosen and not named and '' in folder.skills:
         chosen.add('')
@@ -106,7 +106,7 @@ def _children(folder: PluginFolder, path: str) -> Iterator[str]:
 
 
 def files_of(fetch: Fetch, folder: PluginFolder, skills: list[str]) -> list[TreeEntry]:
-    """The files of these skills, with their paths from the folder of the plugin.
+    """The files of these skills, with their paths relative to the folder of the plugin.
 
     Raises:
         SkillRegistryError: There are too many.

@@ -149,7 +149,7 @@ def _port(address: GitAddress) -> str:
 
 
 def _public_addresses(address: GitAddress) -> str:
-    """The addresses of the host, which must be public ones; empty if there is nothing to look up or to be found."""
+    """The network addresses of the host, which must all be public; empty if there is no name, or it is not found."""
     if not address.host:
         return ''
     try:

@@ -133,7 +133,7 @@ class MarketplaceUpstream(Upstream):
     # --- Fetching -------------------------------------------------------------------------------------------------
 
     def _parts(self, plan: Plan, session: FetchSession) -> Iterator[Part]:
-        """What there is of each plugin, in the order of the plan."""
+        """The part of each plugin, in the order of the plan."""
         parts: dict[str, Part] = {}
         visits: dict[tuple[str, str], list[Plugin]] = {}
         reuse = session.reuse(own=True)
@@ -177,7 +177,7 @@ class MarketplaceUpstream(Upstream):
         return part if kept is None else replace(kept, failure=part.failure)
 
     def _work(self, stage: str, jobs: Sequence[Callable[[], ResultT]]) -> Iterator[ResultT]:
-        """Do the jobs, a few at a time, and tell how far they are."""
+        """Do the jobs, a few at a time, and report the progress."""
         tell = until_it_fails(self.progress)
         with ThreadPoolExecutor(max_workers=MAX_VISITS, thread_name_prefix='pydantic-ai-skills-plugins') as pool:
             for done, job in enumerate([pool.submit(job) for job in jobs], start=1):

@@ -30,7 +30,7 @@ MAX_NAMED = 10
 
 @dataclass(kw_only=True)
 class _Draft:
-    """A plugin on its way to a part."""
+    """A plugin whose part is being made."""
 
     part: Part
     folder: PluginFolder | None = None

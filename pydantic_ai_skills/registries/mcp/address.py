@@ -52,10 +52,10 @@ class MCPAddress:
 
 
 def parse_server(server: Any, allowed: frozenset[str], env: Mapping[str, str] | None = None) -> MCPAddress:
-    """What a developer, a project or the command line named as a server.
+    """Parse what a developer, a project or the command line named as a server.
 
     Raises:
-        SkillValidationError: It is none, or may not be reached in this way.
+        SkillValidationError: It is not a server, or may not be reached in this way.
     """
     if isinstance(server, str):
         text = server.strip().removeprefix('mcp+')
@@ -103,12 +103,12 @@ def _name_of(server: Any) -> str:
 
 
 def _transport_of(server: Any) -> Any:
-    """The transport of an `MCPToolset` or of a client; anything else is one, or a client makes one of it."""
+    """The transport of an `MCPToolset` or of a client. Anything else is a transport, or something to make one from."""
     return getattr(getattr(server, 'client', server), 'transport', server)
 
 
 def _own(server: Any) -> Any:
-    """What the developer made, except that a process is not shared: its pipes belong to one event loop."""
+    """The developer's transport. One with a process is copied, because its pipes belong to one event loop."""
     from fastmcp.client.transports import StdioTransport
 
     transport = _transport_of(server)

@@ -20,7 +20,7 @@ from mcp.client.subscriptions import listen
 T = TypeVar('T')
 
 CLOSING_SECONDS = 10.0
-"""How long `close` waits for the server's end."""
+"""How long `close` waits for the client to disconnect."""
 
 
 class Connection:
@@ -35,24 +35,24 @@ class Connection:
         self._changed = threading.Event()
 
     def call(self, work: Callable[[Client[Any]], Awaitable[T]], seconds: float) -> T:
-        """Let the client do something, from a thread that may wait.
+        """Run `work` with the client and return its result. Blocks the calling thread.
 
         Raises:
-            TimeoutError: It took longer than that.
+            TimeoutError: It took longer than `seconds`.
         """
         return self._running().call(work, seconds)
 
     @property
     def has_changed(self) -> bool:
-        """Whether the server has said since the last `forget_changes` that its list is another one."""
+        """Whether the server's list has changed, or may have, since the last `forget_changes`."""
         return self._changed.is_set()
 
     def note_change(self) -> None:
-        """The list is to be read again."""
+        """Note that the list is to be read again."""
         self._changed.set()
 
     def forget_changes(self) -> None:
-        """The list is about to be read."""
+        """Forget the changes so far, because the list is about to be read."""
         self._changed.clear()
 
     def close(self) -> None:
@@ -166,7 +166,7 @@ class _Worker:
 
 
 def _is_loss(error: Exception) -> bool:
-    """Whether an error is about the connection. An answer of the server is not."""
+    """Whether an error means that the connection was lost. An error that the server answers with does not."""
     if isinstance(error, MCPError):
         return error.code == mcp_types.CONNECTION_CLOSED
     return not isinstance(error, TimeoutError | ValueError)

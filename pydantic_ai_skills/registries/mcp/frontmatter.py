@@ -79,7 +79,10 @@ def _as_text(value: Any) -> Value:
 
 
 def _same(listed: Any, read: Value) -> bool:
-    """Whether a JSON value is what a server may have read from YAML. Ours reads `1.10` as text, theirs as a number."""
+    """Whether a server may have read a JSON value from the YAML of which we made `read`.
+
+    We read `1.10` as text; a server may read it as a number.
+    """
     if isinstance(listed, dict):
         named = cast('dict[str, Any]', listed)
         return isinstance(read, dict) and named.keys() == read.keys() and all(_same(named[n], read[n]) for n in named)

@@ -23,7 +23,7 @@ class KeptFiles:
 
     store: SourceStore
     max_bytes: int
-    """How many bytes of files are kept."""
+    """The size in bytes up to which a file is kept."""
 
     def last_listing(self) -> Listing | None:
         """The listing that the server had when it was last asked."""
@@ -39,7 +39,7 @@ class KeptFiles:
     def keep_listing(self, listing: Listing) -> None:
         """Remember what the server has now, and forget the files of listings that are no longer kept."""
         known, path = self.store.recall(None), self._listings / listing.commit
-        # The digest of each file stands for it; only a skill without digests can change behind them.
+        # The commit stands for the digests of all files; only skills without digests can change under the same commit.
         if any(skill.files is None for skill in listing.skills) or not path.exists():
             self._write(path, listing.write())
         if known[:1] != [listing.commit]:

@@ -1,4 +1,4 @@
-"""Holds what an HTTP server sends within limits: the size of an answer, and the addresses it may have."""
+"""Limits how much an HTTP server may send in an answer, and which addresses the server may have."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Answers:
         auth: httpx2.Auth | None = None,
         **_others: Any,
     ) -> httpx2.AsyncClient:
-        """A client that keeps to the limits. It is called by the transport."""
+        """A client that keeps to the limits. The transport calls this to make one."""
         return httpx2.AsyncClient(
             transport=_HeldTransport(self),
             headers={**(headers or {}), 'Accept-Encoding': 'identity'},

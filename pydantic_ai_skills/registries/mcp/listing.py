@@ -64,7 +64,7 @@ class ListedSkill:
 
     @property
     def folder_name(self) -> str:
-        """The last part of that, which has to be its name."""
+        """The last part of that URI, which has to be the name of the skill."""
         return unquote(self.folder.rpartition('/')[2])
 
     @cached_property
@@ -94,7 +94,7 @@ class Listing:
     """The entries that are left out."""
 
     ttl: float | None = None
-    """Seconds for which the server says it holds; `None` if it does not say."""
+    """How many seconds the server says the listing is valid; `None` if it does not say."""
 
     @cached_property
     def commit(self) -> str:

@@ -48,7 +48,7 @@ class Look:
 
     @property
     def ttl(self) -> float | None:
-        """Seconds for which the server says its list holds."""
+        """How many seconds the server says its list is valid; `None` if it does not say."""
         return self.listing.ttl
 
 

@@ -80,9 +80,10 @@ class MCPSkillsRegistry(SourceRegistry):
             token_env: An environment variable that holds the token, read each time it is needed.
             headers: More headers for a URL. They are kept as secret as the token.
             env: Variables for the process of a command, which gets few others.
-            name: What to put before the name of a skill that another one has; by default what the server calls itself.
-            **options: The options of all registries that fetch, except `target_dir`; see `FetchOptions`.
-                Files are read when they are used, so no skill is `'signed'`.
+            name: What to put before the name of a skill if another skill has that name; by default what the server
+                calls itself.
+            **options: The options of all registries that fetch, except `target_dir`; see `FetchOptions`. `max_depth`
+                and `signers` have no effect: files are read when they are used, so no skill is `'signed'`.
 
         Raises:
             ImportError: fastmcp is not installed.
@@ -123,7 +124,7 @@ class MCPSkillsRegistry(SourceRegistry):
 
     @property
     def is_stale(self) -> bool:
-        """Whether the server has said that its list has changed, or for how long it holds and that has passed."""
+        """Whether the server has said that its list has changed, or the time has passed after which to ask again."""
         if self._found is None or self._settings.offline:
             return False
         changed = self._connection is not None and self._connection.has_changed and not self._is_failing
@@ -255,4 +256,4 @@ class _ClientMaker:
 
 
 async def _ignore(_message: object) -> None:
-    """What a server logs is a stranger's text."""
+    """Ignore what a server logs: it is a stranger's text."""

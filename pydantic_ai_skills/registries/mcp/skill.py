@@ -34,7 +34,7 @@ class MCPResource(SkillResource):
     """A file on a server, which is read and verified each time it is asked for."""
 
     fetch: Callable[[], bytes] | None = field(default=None, compare=False)
-    """Reads it. It blocks."""
+    """Reads the file, and blocks meanwhile."""
 
     async def _read_file(self, uri: str) -> str | BinaryContent:
         return await anyio.to_thread.run_sync(self._load, abandon_on_cancel=True)
@@ -52,7 +52,7 @@ class MCPScript(SkillScript):
     """A program on a server. It is run from a copy of its whole skill, every file of which is verified."""
 
     copy: Callable[[], Path] | None = field(default=None, compare=False)
-    """Makes the copy, or compares the one there is. It blocks."""
+    """Makes the copy, or verifies the one there is, and blocks meanwhile."""
 
     @property
     def usage(self) -> str | None:
@@ -143,7 +143,7 @@ def _instructions(listed: ListedSkill, server: ServerFiles) -> str:
 
 
 def _files(listed: ListedSkill, server: ServerFiles, name: str, executor: SkillScriptExecutor | None) -> SkillFiles:
-    """The files of a skill, told apart by their names: none of them is read for it."""
+    """The files of a skill, classified by their names alone: none of them is read."""
     runs = executor or local_executor()
     files, examiner = SkillFiles(executor=runs), Examiner(lambda _name, _count: b'')
     for resource in _resources(listed, server):
@@ -152,7 +152,7 @@ def _files(listed: ListedSkill, server: ServerFiles, name: str, executor: SkillS
             continue
         offer = examiner.judge(path, b'', can_run=SCRIPT_NAME.match(path) is not None)
         if listed.files is None:
-            offer = 'resource'  # nothing could be verified before it is run
+            offer = 'resource'  # without a digest, it could not be verified before a run
         if offer == 'script':
             files.scripts.append(_script(path, listed, server, name, runs))
         (files.resources if offer == 'resource' else files.unlisted).append(resource)

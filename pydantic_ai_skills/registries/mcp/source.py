@@ -152,7 +152,7 @@ class ServerFiles:
             status = self.refused() or _status(error)
             reason = f'{self.url} answered {what} with: {self._shown(error)}'
             if status in (401, 403):
-                # The next question is asked with the credentials that there are then.
+                # The next request uses the credentials that are current then.
                 self.connection.close()
                 self.connection.note_change()
                 about = f' {self.secret.about_refusal()}' if self.secret else ' Give a token with token= or token_env=.'

@@ -22,7 +22,7 @@ MAX_RETRIES = 2
 """How often a request is repeated when the server is busy or hangs up."""
 
 _CREDENTIAL = re.compile('KEY|SECRET|TOKEN|SAS|CREDENTIAL|ACCOUNT|ROLE|CLIENT|IDENTITY|ENDPOINT|PASSWORD')
-"""Which environment variables of a store say who asks, and whom."""
+"""Matches the environment variables of a store that identify the user or the endpoint."""
 
 _NOT_CREDENTIALS = ('bucket', 'client_options', 'config', 'container_name', 'region', 'retry_config')
 
@@ -35,7 +35,7 @@ _REASONS = {
     'kind: Timeout': 'did not answer in time',
     'kind: Connect': 'cannot be reached',
 }
-"""What the reports of obstore, which are long and may hold secrets, mean."""
+"""What errors of obstore mean, by a part of their text, which is long and may hold secrets."""
 
 
 class StoreAccess:
@@ -120,7 +120,7 @@ class StoreAccess:
         return f'cannot be used: {line[:200]}'
 
     def _credentials(self) -> dict[str, Any]:
-        """Everything in the options and the environment that says who asks, and whom."""
+        """Everything in the options and the environment that identifies the user or the endpoint."""
         prefix = VARIABLES.get(self._url.partition(':')[0], ())
         said: dict[str, Any] = {
             name: value for name, value in os.environ.items() if name.startswith(prefix) and _CREDENTIAL.search(name)

@@ -22,7 +22,7 @@ class ArchiveObjectUpstream(ObjectUpstream):
     wanted: str
 
     def fetch(self, revision: str, sink: FileSink, session: FetchSession) -> list[str]:
-        """Fetch the archive, if it still is what it was when it was asked for, and unpack its skills."""
+        """Fetch the archive, if it has not changed since `ask`, and unpack its skills."""
         files = self._files_of(revision, session)
         self._check_size(files)
         data = self._run(partial(self._get, files[0]), session)

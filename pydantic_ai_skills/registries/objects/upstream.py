@@ -51,11 +51,11 @@ class StoredObject(NamedTuple):
     e_tag: str | None
     modified: datetime
     mark: str
-    """What is different for every content of this key."""
+    """Differs for every content of this key."""
 
     @property
     def blob(self) -> str:
-        """Identifies its content. Not every store makes its ETags of the content, so the key is a part of it."""
+        """Identifies its content. The path is part of it, because not every store makes its ETags of the content."""
         return hashlib.sha256(f'{self.path}\0{self.size}\0{self.mark}'.encode()).hexdigest()
 
     def options(self) -> GetOptions:
@@ -107,7 +107,7 @@ class ObjectUpstream(Upstream):
         return []
 
     def _files_of(self, revision: str, session: FetchSession) -> list[StoredObject]:
-        """What was listed on this visit, if it is the revision."""
+        """The files that were listed on this visit, if they are those of the revision."""
         files = self.listed[-1] if self.listed else self._list(session)
         if _revision(files) != revision:
             raise self._error(f'no longer has the revision {revision[:12]}')
@@ -136,7 +136,7 @@ class ObjectUpstream(Upstream):
     async def _list_all(self) -> list[StoredObject]:
         assert self.store is not None
         found: list[StoredObject] = []
-        # Its other overload needs a package for tables.
+        # The other overload of `list` needs a package for tables.
         list_: Callable[..., ListStream[Sequence[ObjectMeta]]] = getattr(self.store, 'list')  # noqa: B009
         pages = list_(self.path or None, chunk_size=_PAGE)
         async for page in pages:
@@ -148,7 +148,7 @@ class ObjectUpstream(Upstream):
 
     def _stored(self, meta: ObjectMeta) -> StoredObject:
         key, e_tag, modified = meta['path'], meta['e_tag'], meta['last_modified']
-        # A store in memory counts, and begins anew in each process.
+        # A store in memory numbers its ETags, and begins anew in each process.
         mark = e_tag if e_tag and not self.url.startswith(MEMORY) else f'{e_tag} {modified.isoformat()}'
         path = key[len(self.path) :].lstrip('/')
         return StoredObject(path, key, meta['size'], e_tag, modified, mark)

@@ -1,4 +1,4 @@
-"""Finds the source files of an installed distribution, also where it is edited in place."""
+"""Finds the source files of an installed distribution, also if it is installed in editable mode."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .distributions import Distribution
 from .trees import FolderTree, Tree, ZipTree
 
 MAX_LINES_FILE_BYTES = 1024 * 1024
-"""A longer file that tells where code is, such as a `.pth` file, is not read."""
+"""A longer file that says where code is, such as a `.pth` file, is not read."""
 
 _SUFFIXES = ('.py', *EXTENSION_SUFFIXES, *BYTECODE_SUFFIXES)
 
@@ -52,11 +52,11 @@ class Code:
     """Names and folders of packages that are elsewhere."""
 
     projects: tuple[FolderTree, ...] = ()
-    """The folders in which it is edited."""
+    """The folders of its project, if it is installed in editable mode."""
 
     @property
     def is_edited(self) -> bool:
-        """Whether the code is edited in place, so that the list of installed files does not have it."""
+        """Whether it is installed in editable mode, so that the list of installed files does not have the code."""
         return bool(self.packages or self.projects)
 
     def find(self, module: str) -> ModuleFile | None:
@@ -89,7 +89,7 @@ def find_code(distribution: Distribution, path: Sequence[str] | None) -> Code:
 
 
 def _edited_in(distribution: Distribution) -> tuple[list[str], list[tuple[str, str]]]:
-    """The folders of a distribution that is edited in place, and its packages with folders of their own."""
+    """The project folders of an editable install, and its packages that have folders of their own."""
     roots: list[str] = []
     packages: list[tuple[str, str]] = []
     for name in distribution.loose_files:
@@ -136,7 +136,7 @@ def _literal_pairs(node: ast.AST) -> Iterator[tuple[Any, Any]]:
 
 
 def _edited_project(distribution: Distribution) -> list[str]:
-    """The folders of a project that is edited in place, according to the installer's `direct_url.json`."""
+    """The project folders of an editable install, according to the installer's `direct_url.json`."""
     data = distribution.tree.read(f'{distribution.info}/direct_url.json', MAX_LINES_FILE_BYTES)
     try:
         note: Any = json.loads(data or b'{}')

@@ -206,7 +206,7 @@ class DistributionWalk:
 
 
 def stamp_of(file: str, started: int | None = None) -> FileStamp | None:
-    """The stamp of a file, `None` without one; one that never matches if it may change again unseen after `started`."""
+    """The stamp of a file; `None` if there is none. With `started`, one that never matches if it changed just now."""
     try:
         status = os.stat(file)
     except OSError:
@@ -225,7 +225,7 @@ def _may_say_where(name: bytes) -> bool:
 
 
 def _read_entry_points(text: str, groups: Sequence[str]) -> dict[str, dict[str, str]]:
-    """The names and values in these groups; `ValueError` if a line is none, or there are too many.
+    """The names and values in these groups; `ValueError` if a line is invalid, or there are too many.
 
     `ConfigParser` would take time in the square of the length of a line.
     """
@@ -262,7 +262,7 @@ def _only_one(same: Sequence[Distribution]) -> Distribution:
     """The only distribution of a name, or one that is refused because there are others."""
     # `lib64` is often a link to `lib`.
     places = {os.path.realpath(os.path.join(each.tree.path, each.info)): each for each in reversed(same)}
-    # A project on the path that is installed to be edited in place has both.
+    # A project that is on the path and installed in editable mode has both.
     installed = {place: each for place, each in places.items() if not _is_of_project(each)}
     distinct = installed or places
     chosen = next((each for each in reversed(distinct.values()) if each.may_have_skills), same[0])
@@ -291,7 +291,7 @@ def _identified(distribution: Distribution) -> Distribution:
 def _is_named(distribution: Distribution, name: str, version: str) -> bool:
     """Whether the folder of the metadata has the name that they say."""
     stem = _stem(distribution.tree, distribution.info)
-    # Without a folder, another finder says the name. Some tools leave the dashes of a name in the folder's.
+    # Without a folder, the name comes from another finder. Some tools keep the dashes of a name in the folder's name.
     return not stem or normalize(name) == distribution.key or normalize(stem) == normalize(f'{name}-{version}')
 
 
@@ -309,5 +309,5 @@ def _identity_of(other: metadata.Distribution) -> tuple[str, str]:
         fields = cast(Mapping[str, str], other.metadata)
     except OSError:
         return '', ''
-    # Its `name` and `version` warn from Python 3.12 on where there is none.
+    # From Python 3.12 on, its `name` and `version` warn if the field is missing.
     return fields.get('Name', ''), fields.get('Version', '')

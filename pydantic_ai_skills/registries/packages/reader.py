@@ -57,7 +57,7 @@ class PackageReader:
     """Whether all distributions are trusted, or the names of those that are."""
 
     import_to_list: bool = False
-    """Whether modules are imported whose source does not say which skills they have."""
+    """Whether to import modules whose source does not say which skills they have."""
 
     rules: FunctionRules
     """What functions may do if their distribution is trusted."""

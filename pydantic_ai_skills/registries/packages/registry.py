@@ -85,8 +85,8 @@ class PackageSkillsRegistry(FindingRegistry):
                 with one name, the one of the package that is named first is used.
             groups: Groups of entry points that name modules or skills.
             folders: Folders of skills in a package.
-            trusted: Whether you vouch for the packages, or the names of those you do. Only their modules are imported
-                to run functions of them; scripts in files of others run in a sandbox only.
+            trusted: Whether you vouch for the packages, or the names of those you vouch for. Only their modules are
+                imported to run functions; scripts in files of other packages run only in a sandbox.
             import_to_list: Whether to import modules of trusted packages at the first look, if their source does not
                 say which skills they have. That runs their code before any script policy is asked.
             read_from: Folders that functions may read from, where a module declares which arguments are such paths.

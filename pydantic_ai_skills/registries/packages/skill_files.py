@@ -78,7 +78,7 @@ def _packages_of(distribution: Distribution, code: Code) -> Iterator[tuple[Tree,
 
 
 def _edited_packages(project: Tree, top_level: list[str], key: str) -> list[str]:
-    """The packages of a distribution in the folder in which it is edited; all packages there if none has its name."""
+    """The packages of an editable install in a folder of its project; all packages there if none has its name."""
     packages = [package for name in project.names('') for package in _packages_at(project, name)]
     own = [name for name in packages if name in top_level or normalize(name.replace('/', '.')) == key]
     return own or packages

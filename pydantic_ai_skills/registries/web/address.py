@@ -155,12 +155,12 @@ def _is_public(ip: IPv4Address | IPv6Address) -> bool:
     if isinstance(ip, IPv4Address):
         return not any(ip in network for network in _NOT_PUBLIC)
     if ip in _NAT64[0]:
-        return True  # what it stands for is looked at
+        return True  # the IPv4 address that it stands for is checked as well
     return ip in _PUBLIC_6 and not any(ip in network for network in _NOT_PUBLIC_6)
 
 
 def _embedded(ip: IPv4Address | IPv6Address) -> tuple[IPv4Address, ...]:
-    """The IPv4 address that an IPv6 address stands for, in one of the ways in which it can."""
+    """The IPv4 addresses that are embedded in an IPv6 address, in any of the known ways."""
     if isinstance(ip, IPv4Address):
         return ()
     if ip.ipv4_mapped or ip in _COMPATIBLE or any(ip in network for network in _NAT64) or ip.packed[8:12] in _ISATAP:

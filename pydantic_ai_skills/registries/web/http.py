@@ -1,6 +1,6 @@
 """Downloads from web servers that nobody vouches for: few redirects, each checked anew, limits of time and bytes.
 
-Credentials go to one scheme, host and port only. What comes is counted as it comes, and nothing is decompressed.
+Credentials go to one scheme, host and port only. Bytes are counted as they arrive, and nothing is decompressed.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class HttpStatusError(SkillRegistryError):
 
 @dataclass(frozen=True, kw_only=True)
 class Validators:
-    """What a server said about the version of a file, to be asked whether it still has that one."""
+    """What a server said about the version of a file, sent back to ask whether it still has that version."""
 
     etag: str = ''
     last_modified: str = ''
 
     @classmethod
     def of(cls, response: HTTPResponse) -> Validators:
-        """What a response says; nothing of it that could not be sent back."""
+        """The validators in a response, without those that could not be sent back."""
         given = (response.getheader(name, '') for name in ('ETag', 'Last-Modified'))
         etag, last_modified = (
             text if len(text) <= 512 and text.isascii() and text.isprintable() else '' for text in given
@@ -212,7 +212,7 @@ class HttpClient:
 
 
 def _body(response: HTTPResponse) -> Iterator[bytes]:
-    # The chunks are not left to `HTTPResponse`: it takes sizes below 0, and reads without end then.
+    # `HTTPResponse` is not left to read the chunks: it accepts sizes below 0, and then reads without end.
     pieces = _chunks(response.fp) if response.chunked else iter(lambda: response.read1(_CHUNK_BYTES), b'')
     yield from pieces
 
@@ -253,5 +253,5 @@ def _explain(error: Exception) -> str:
 def _write(into: BinaryIO, chunk: bytes) -> None:
     try:
         into.write(chunk)
-    except OSError as error:  # not to be taken for one of the connection
+    except OSError as error:  # must not be taken for an error of the connection
         raise SkillRegistryError(f'The cache cannot be written: {reason(error)}') from None

@@ -82,7 +82,7 @@ class WellKnownSkillsRegistry(FetchedRegistry):
 
 @dataclass(kw_only=True)
 class WellKnownUpstream(Upstream):
-    """A website, and the skills wanted from it. A copy that is `fixed` keeps what it gets on its visit."""
+    """A website, and the skills wanted from it. A copy made by `fixed` keeps what it gets on its visit."""
 
     site: WebAddress
     names: tuple[str, ...] | None
@@ -91,7 +91,7 @@ class WellKnownUpstream(Upstream):
     notes: list[PartProblem] = field(default_factory=list[PartProblem])
     skills: list[ObtainedSkill] = field(default_factory=list[ObtainedSkill])
     revision: str = ''
-    """What the notes and skills are, once it was asked."""
+    """The revision of these notes and skills; empty before `ask`."""
 
     @property
     def url(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride] - it is never assigned
@@ -120,7 +120,7 @@ class WellKnownUpstream(Upstream):
     def ask(self, session: FetchSession) -> str:
         """Get all skills of the index that are wanted, and return a hash of what the index says about them.
 
-        Skills that cannot be got are part of it too: they are tried again the next time.
+        The hash also covers skills that cannot be downloaded; they are tried again the next time.
         """
         index, base = self._index(session)
         downloads = SkillDownloads(
@@ -140,7 +140,7 @@ class WellKnownUpstream(Upstream):
         return self.revision
 
     def fetch(self, revision: str, sink: FileSink, session: FetchSession) -> list[str]:
-        """Write the skills that were got, if they are the wanted revision."""
+        """Write the skills that `ask` got, if they are those of the wanted revision."""
         if not self.revision:
             raise SkillRegistryError(f'{self.url} cannot be asked now, and {revision[:12]} is not in the cache')
         if revision != self.revision:

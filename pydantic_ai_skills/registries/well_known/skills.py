@@ -29,7 +29,7 @@ WORKERS = 8
 """How many skills are downloaded at once."""
 
 SHARE = 0.75
-"""Which part of the time that is left may go into downloads; the rest is for writing."""
+"""What share of the remaining time downloads may take; the rest is for writing."""
 
 _CHUNK_BYTES = 256 * 1024
 
@@ -39,7 +39,7 @@ class ObtainedSkill:
     """A skill that was got, complete and verified."""
 
     identity: tuple[str, ...]
-    """What tells it apart from other versions of it."""
+    """Distinguishes it from other versions of the same skill."""
 
     size: int
     """How many bytes it takes."""
@@ -93,7 +93,7 @@ class SkillDownloads:
     progress: ProgressCallback | None
 
     def obtain(self, skills: Sequence[ListedSkill]) -> tuple[list[ObtainedSkill], list[PartProblem]]:
-        """Get skills. One that cannot be got is kept as it was before, or becomes a note.
+        """Get skills. One that cannot be downloaded is kept as it was before, or becomes a note.
 
         Raises:
             SkillRegistryError: All together are too large.
@@ -125,7 +125,7 @@ class SkillDownloads:
         return obtained, notes
 
     def client_for(self, address: WebAddress) -> HttpClient:
-        """The client for an address: one without rights for other hosts than the site's."""
+        """The client for an address: one without credentials for any other host than the site's."""
         if address.origin in self.origins:
             return self.client
         return HttpClient(allowed=frozenset({'https'}), connector=self.client.connector)
@@ -139,7 +139,7 @@ class SkillDownloads:
 
 @dataclass(frozen=True, kw_only=True)
 class _Visit:
-    """What is known while skills are downloaded."""
+    """Obtains the skills of one visit, with what was known before it."""
 
     downloads: SkillDownloads
     folder: Path

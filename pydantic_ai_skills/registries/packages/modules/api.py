@@ -187,7 +187,7 @@ def _described_in_docstring(meaning: griffe.Function) -> dict[str, str]:
         return {}
     quiet: Any = dict.fromkeys(('google', 'numpy', 'sphinx'), _QUIET)
     described: dict[str, str] = {}
-    # The style is recognised by the end of a line.
+    # griffe recognises the style of a docstring by its line ends, so the last line needs one too.
     docstring = griffe.Docstring(f'{meaning.docstring.value}\n')
     for section in griffe.parse_auto(docstring, method='heuristics', default='google', per_style_options=quiet):
         if section.kind is griffe.DocstringSectionKind.parameters:

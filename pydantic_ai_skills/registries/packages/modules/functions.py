@@ -29,7 +29,7 @@ _WAYS = {'read': ('reads', 'read_from'), 'write': ('writes to', 'write_to')}
 
 
 _WRITING = frozenset('wax+')
-"""What in a mode of `open` means that the file is written to."""
+"""The characters in a mode of `open` that mean that the file is written to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class FunctionRules:
 
 @dataclass(eq=False)
 class ModuleFunction:
-    """The schema of a function: by its source at first, and by itself once it is imported."""
+    """The schema of a function: read from its source at first, and from the function once it is imported."""
 
     name: str
     source: ModuleSource
@@ -72,12 +72,12 @@ class ModuleFunction:
 
     @property
     def is_known(self) -> bool:
-        """Whether its parameters are known: those of a decorated function are once it is imported."""
+        """Whether its parameters are known; those of a decorated function are known only once it is imported."""
         return self.is_exact or self.is_imported
 
     @property
     def validator(self) -> Any:
-        """Checks arguments; before the import, as far as the source tells."""
+        """Checks arguments; before the import, as far as the source allows."""
         return (self._imported or self.static).validator
 
     def load(self) -> None:
@@ -172,7 +172,7 @@ class ModuleScript(SkillScript):
         return await guarded(encodable, what=f'script {self.name!r}', error=SkillScriptExecutionError)
 
     def _may_write(self, args: object) -> bool:
-        """Whether it may write to its paths: unless its mode, as for `open`, says that it reads."""
+        """Whether it may write to its paths. It may not if its mode, as for `open`, says that it only reads."""
         mode = self.allowed.mode
         schema = self.module_function.json_schema.get('properties', {}).get(mode)
         if mode is None or schema is None:

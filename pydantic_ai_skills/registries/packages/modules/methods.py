@@ -45,7 +45,7 @@ def find_function(module: ModuleType, name: str) -> Callable[..., Any] | None:
 
 
 def _with_instance(owner: type[Any], method: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that makes an instance of what it is given for it, and calls a method of that."""
+    """A function that makes an instance from its `self` argument, and calls a method of that instance."""
 
     def call(*positional: Any, **named: Any) -> Any:
         given, *others = (named.pop(INSTANCE),) if INSTANCE in named else positional

@@ -31,7 +31,7 @@ _OPTIONS = frozenset({'uri', *SkillOptions.__optional_keys__}) - _KNOWN_LATER
 
 
 class DeclaredSkill(NamedTuple):
-    """A skill by its source."""
+    """A skill as its source declares it."""
 
     name: str
     description: str

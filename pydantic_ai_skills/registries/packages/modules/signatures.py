@@ -1,4 +1,4 @@
-"""The parameters of a function by its source: enough to show them to a model and to check arguments before an import.
+"""Reads the parameters of a function from its source, to show them to a model and check arguments before an import.
 
 Annotations are looked up in a table of types, never evaluated. A type that is not in the table accepts any value until
 the function is imported.
