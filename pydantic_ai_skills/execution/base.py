@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import anyio
 from anyio import to_thread
@@ -16,6 +16,8 @@ from pydantic_ai_skills.exceptions import SkillScriptExecutionError
 
 if TYPE_CHECKING:
     from pydantic_ai_skills.types.script import SkillScript
+
+T = TypeVar('T')
 
 
 @runtime_checkable
@@ -92,6 +94,21 @@ def as_executor(given: object) -> SkillScriptExecutor | None:
 def is_sandbox(executor: object) -> bool:
     """Whether an executor declares that it keeps scripts away from this user's files, processes and network."""
     return getattr(executor, 'sandboxed', False) is True
+
+
+def result_at_once(awaitable: Awaitable[T]) -> T:
+    """What an async function of the developer returns, for code that cannot wait.
+
+    Raises:
+        RuntimeError: It has to wait for something, or needs an event loop, which this thread may not have.
+    """
+    steps = awaitable.__await__()
+    try:
+        next(steps)
+    except StopIteration as done:
+        return done.value
+    steps.close()
+    raise RuntimeError('It has to wait for something.')
 
 
 def with_timeout(executor: SkillScriptExecutor, seconds: float) -> SkillScriptExecutor:

@@ -26,6 +26,7 @@ from pydantic_ai_skills.filesystem.remove import remove_tree
 from pydantic_ai_skills.filesystem.safe_open import OpenFolder, reason
 
 from .background import BackgroundCommands
+from .base import result_at_once
 
 if TYPE_CHECKING:
     from pydantic_ai.workspaces import Workspace
@@ -154,7 +155,11 @@ class WorkDirs:
             return WorkDir(path=_local_folder(workspace), workspace=workspace)
         chosen = self._chosen(where) if callable(self._chosen) else self._chosen
         key = _conversation(where)
-        folder: Folder = _without_waiting(chosen) if isawaitable(chosen) else cast(Any, chosen)
+        try:
+            folder: Folder = result_at_once(chosen) if isawaitable(chosen) else cast(Any, chosen)
+        except RuntimeError as error:
+            message = '`work_dir` is a function that has to wait, so the folder is known only to scripts of the run.'
+            raise UserError(message) from error
         if folder is None and key is None:
             raise UserError('This context belongs to no run, so it has no work folder.')
         return self._known(folder, key or '')
@@ -315,17 +320,6 @@ def _local_folder(workspace: Workspace) -> Path | None:
 
 def _conversation(ctx: RunContext[Any] | None) -> str | None:
     return None if ctx is None else ctx.conversation_id or ctx.run_id
-
-
-def _without_waiting(answer: Awaitable[Folder]) -> Folder:
-    """The result of an async function that does not have to wait."""
-    steps = answer.__await__()
-    try:
-        next(steps)
-    except StopIteration as done:
-        return done.value
-    steps.close()
-    raise UserError('`work_dir` is a function that has to wait, so the folder is known only to scripts of the run.')
 
 
 # --- Private folders. Scripts may have set traps in them. -----------------------------------------------------------

@@ -20,7 +20,7 @@ from pydantic_ai.tools import RunContext
 
 from pydantic_ai_skills.catalog.merge import Catalog, Contents, load_catalog, merge
 from pydantic_ai_skills.directory.directory import SkillsDirectory
-from pydantic_ai_skills.execution.base import SkillScriptExecutor, is_sandbox
+from pydantic_ai_skills.execution.base import SkillScriptExecutor, is_sandbox, result_at_once
 from pydantic_ai_skills.execution.gate import Gate
 from pydantic_ai_skills.filesystem.locks import ThreadLock
 from pydantic_ai_skills.problems import SkillProblem, about_problem, problem
@@ -323,7 +323,7 @@ class SkillLibrary(Generic[DepsT]):
         return [
             skill
             for skill, yes in zip(skills, self._answers(skills, ctx), strict=True)
-            if (_without_waiting(yes) if isawaitable(yes) else yes)
+            if (_yes_at_once(yes) if isawaitable(yes) else yes)
         ]
 
     def _answers(self, skills: Sequence[Skill[DepsT]], ctx: RunContext[DepsT]) -> list[bool | Awaitable[bool]]:
@@ -365,15 +365,10 @@ def carried(ctx: RunContext[Any], field: str, default: T) -> T:
         return default
 
 
-def _without_waiting(answer: Awaitable[bool]) -> bool:
+def _yes_at_once(answer: Awaitable[bool]) -> bool:
     """The answer of an async filter that answers at once; `False` if it has to wait for something."""
-    steps = answer.__await__()
-    with suppress(RuntimeError):  # it needs the event loop, which this thread does not have
-        try:
-            next(steps)
-            steps.close()
-        except StopIteration as done:
-            return bool(done.value)
+    with suppress(RuntimeError):
+        return bool(result_at_once(answer))
     return False
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pydantic_ai_skills.cli.run_files import MAX_COPIED_BYTES, MAX_COPIED_FILES
 from tests.cli.conftest import Cli, Done
 from tests.folders import write, write_skill
 from tests.registries.repositories import Repository
@@ -232,18 +233,21 @@ class TestFiles:
         done = self.run(cli, where, 'edit', '--', 'gone/form.txt')
         assert 'To let it read others, add --read PATH.' in done.err
 
+    @pytest.mark.parametrize(('count', 'size'), [(MAX_COPIED_FILES + 1, 0), (1, MAX_COPIED_BYTES + 1)])
     def test_what_is_too_large_is_not_copied(
-        self, cli: Cli, where: str, monkeypatch: pytest.MonkeyPatch, private_dirs: Callable[[], list[Path]]
+        self, cli: Cli, here: Path, where: str, count: int, size: int, private_dirs: Callable[[], list[Path]]
     ):
-        monkeypatch.setattr('pydantic_ai_skills.cli.run_files.MAX_COPIED_FILES', 1)
-        done = self.run(cli, where, 'list', '--read', '.')
+        for number in range(count):
+            with open(write(here / 'data', {}) / f'{number}.bin', 'wb') as file:
+                file.truncate(size)  # takes no room
+        done = self.run(cli, where, 'list', '--read', 'data')
         assert (done.status, done.err) == (
             2,
-            'error: . is too large to be copied for the script. Name the files in it that it needs.\n',
+            'error: data is too large to be copied for the script. Name the files in it that it needs.\n',
         )
-        done = self.run(cli, where, 'list', '--', '.')
+        done = self.run(cli, where, 'list', '--', 'data')
         assert (done.status, done.out) == (0, '')
-        assert 'not copied: . is too large.' in done.err
+        assert 'not copied: data is too large.' in done.err
         assert private_dirs() == []
 
 

@@ -332,6 +332,8 @@ class TestAFolderOfTheDeveloper:
         assert (tmp_path / 'work/a.txt').exists()
         with pytest.raises(UserError, match='has to wait'):
             toolset.work_dir_of(ctx)
+        with pytest.raises(UserError, match='has to wait'):  # in a thread without an event loop
+            await anyio.to_thread.run_sync(toolset.work_dir_of, ctx)
 
     async def test_is_not_the_folder_of_the_skill(self, skills: Path):
         toolset = SkillsToolset(directories=[skills], work_dir=skills / 'writer/out')

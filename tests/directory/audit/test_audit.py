@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pydantic_ai_skills import FolderSkillsRegistry, Skill, SkillsDirectory, audit_skill, skill_content_hash
-from pydantic_ai_skills.directory.audit import files
+from pydantic_ai_skills.directory.audit.files import MAX_BYTES, MAX_FILES
 from tests.folders import write_skill
 
 TOKEN = 'Zq3XvB7tLm9Rk2WsYd5Hn8Pc'  # shaped like a part of a token, and none
@@ -248,14 +248,18 @@ class TestTheFolder:
             'It cannot be read: no such file or directory.',
         )
 
-    def test_too_many_files_and_bytes_are_a_problem(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-        folder = skill(tmp_path, {'a.txt': 'x' * 50, 'b.txt': 'x'})
-        monkeypatch.setattr(files, 'MAX_FILES', 2)
+    def test_too_many_files_are_a_problem(self, tmp_path: Path):
+        folder = skill(tmp_path, {f'{number}.txt': '' for number in range(MAX_FILES)})
         (problem,) = audit_skill(folder).problems
         assert (problem.code, problem.path) == ('oversized-file', str(folder))
-        monkeypatch.setattr(files, 'MAX_FILES', 100)
-        monkeypatch.setattr(files, 'MAX_BYTES', 60)
-        assert codes(folder) == ['oversized-file']
+
+    def test_too_many_bytes_are_a_problem(self, tmp_path: Path):
+        folder = skill(tmp_path, {f'{number}.txt': '' for number in range(3)})
+        for number in range(2):
+            os.truncate(folder / f'{number}.txt', MAX_BYTES // 2 + 1)
+        rest, *large = audit_skill(folder).problems
+        assert (rest.code, rest.path) == ('oversized-file', str(folder))
+        assert [problem.path for problem in large] == [str(folder / '0.txt'), str(folder / '1.txt')]
 
     def test_a_file_beyond_all_limits_is_not_read(self, tmp_path: Path):
         folder = skill(tmp_path, {})

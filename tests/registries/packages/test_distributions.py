@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pydantic_ai_skills import PackageSkillsRegistry, SkillResourceLoadError, SkillsToolset
+from pydantic_ai_skills.directory.settings import MAX_FILES
 from tests.folders import call_tool, skill_md, write
 from tests.registries.packages.sites import STATS, Site, skill
 
@@ -381,15 +382,14 @@ def test_an_archive_is_read_again_only_if_it_has_changed(place: Site, tmp_path: 
     assert [skill.description for skill in registry.refresh().skills] == ['Other words.']
 
 
-def test_what_is_too_large_or_damaged_in_an_archive_is_told(
-    place: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr('pydantic_ai_skills.registries.packages.zipped.MAX_FILES', 1)
-    files = {'zipped/skills/pdf/a.md': 'Forms', 'zipped/skills/pdf/b.md': '', 'zipped/skills/big/SKILL.md': 'x' * 2**21}
+def test_what_is_too_large_or_damaged_in_an_archive_is_told(place: Site, tmp_path: Path):
+    files = {'zipped/skills/pdf/a.md': 'Forms', 'zipped/skills/big/SKILL.md': 'x' * 2**21}
+    files |= {f'zipped/skills/pdf/b{number:04}.md': '' for number in range(MAX_FILES)}
     registry = zipped(place, tmp_path, files)
     (skill,) = registry.get_skills()
     assert [found.code for found in registry.problems] == ['unreadable']
-    assert [resource.name for resource in skill.resources] == ['a.md']
+    assert [resource.name for resource in skill.resources[:2]] == ['a.md', 'b0000.md']
+    assert len(skill.resources) == MAX_FILES
     assert [found.code for found in skill.files.problems] == ['too-many-files']
     archive = tmp_path / 'packages.zip'
     archive.write_bytes(archive.read_bytes().replace(b'Forms', b'Fumes'))
