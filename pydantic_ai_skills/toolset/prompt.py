@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
-from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 from pydantic_ai.messages import InstructionPart
@@ -263,23 +262,30 @@ def _default_template(tools: Collection[str]) -> str:
 
 def _whole_catalog(skills: Mapping[str, Skill[Any]], room: int, pinned: Collection[str]) -> Rendered | None:
     """The list of skills in full, if it fits or nothing in it may be left out."""
-    room = sys.maxsize if skills.keys() <= set(pinned) else room
-    if sum(map(len, skills)) > room:
-        return None  # not even the names fit
-    whole = _rendered({name: _whole_entry(skill) for name, skill in skills.items()}, is_whole=True)
-    return whole if len(whole.text) <= room else None
+    left = (sys.maxsize if skills.keys() <= set(pinned) else room) - len(_list(()))
+    entries: dict[str, str] = {}
+    for name, skill in skills.items():
+        entries[name] = _whole_entry(skill)
+        left -= len(entries[name]) + 1
+        if left < 0:
+            return None  # with thousands of skills, most are not even looked at
+    return _rendered(entries, is_whole=True)
 
 
 def _cut_catalog(
     skills: Mapping[str, Skill[Any]], room: int, tools: Collection[str], pinned: Collection[str]
 ) -> Rendered:
     """The list of skills, with as much as fits."""
-    names = {name: _entry(skill, None) for name, skill in skills.items()}
     kept = {name: _whole_entry(skills[name]) for name in skills.keys() & set(pinned)}
-    if sum(map(len, names.values())) <= room and (shortened := _shorten_all(skills, kept, room)):
-        return _rendered(shortened)
-    bare = _rendered({**names, **kept}, after=f'\nDescriptions are left out here. {_way(tools)}')
-    return bare if len(bare.text) <= room else _cut_list(names, kept, room, tools)
+    tag = len(element('skill', None, name=''))
+    if sum(tag + len(name) for name in skills) <= room:  # otherwise, not even the names fit
+        names = {name: _entry(skill, None) for name, skill in skills.items()}
+        if shortened := _shorten_all(skills, kept, room):
+            return _rendered(shortened)
+        bare = _rendered({**names, **kept}, after=f'\nDescriptions are left out here. {_way(tools)}')
+        if len(bare.text) <= room:
+            return bare
+    return _cut_list(skills, kept, room, tools)
 
 
 def _rendered(
@@ -315,13 +321,18 @@ def _shorten_all(skills: Mapping[str, Skill[Any]], kept: Mapping[str, str], room
     }
 
 
-def _cut_list(names: Mapping[str, str], kept: Mapping[str, str], room: int, tools: Collection[str]) -> Rendered:
+def _cut_list(skills: Mapping[str, Skill[Any]], kept: Mapping[str, str], room: int, tools: Collection[str]) -> Rendered:
     """The names that fit beside the entries kept in full, sorted, and how many more there are."""
     note = f'<not_listed count="{{}}">{_way(tools)}</not_listed>'
-    left = room - len(_list(kept.values(), note.format(len(names))))
-    sizes = accumulate(0 if name in kept else len(entry) + 1 for name, entry in names.items())
-    shown = {name: entry for (name, entry), size in zip(names.items(), sizes, strict=True) if size <= left} | dict(kept)
-    return _rendered({name: shown[name] for name in sorted(shown)}, note=note.format(len(names) - len(shown)))
+    left = room - len(_list(kept.values(), note.format(len(skills))))
+    shown = dict(kept)
+    for name in (name for name in skills if name not in kept):
+        entry = _entry(skills[name], None)
+        left -= len(entry) + 1
+        if left < 0:
+            break
+        shown[name] = entry
+    return _rendered({name: shown[name] for name in sorted(shown)}, note=note.format(len(skills) - len(shown)))
 
 
 def _way(tools: Collection[str]) -> str:
