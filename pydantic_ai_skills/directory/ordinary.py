@@ -12,7 +12,7 @@ import stat
 from pydantic_ai_skills.filesystem.safe_open import MAX_RESOURCE_BYTES, Glance, OpenFolder
 
 from .folder_skill import is_skipped_folder
-from .settings import SKILL_FILE
+from .settings import MAX_SKILL_BYTES, SKILL_FILE
 
 MAX_FILES = 200
 MAX_FOLDERS = 10
@@ -29,35 +29,36 @@ def read_ordinary_skill(parent: OpenFolder, name: str, nested_folder: str) -> Gl
 
     A skill with a `nested_folder`, which may hold other skills, is not ordinary.
     """
-    path = f'{parent.path}{os.sep}{name}'
     try:
-        size = _ordinary_size(path, nested_folder)
-        if size == 0:
+        if not _is_ordinary(f'{parent.path}{os.sep}{name}', nested_folder):
             return None
-        status, data = parent.head(f'{name}{os.sep}{SKILL_FILE}', size)
-        # The status of the folder is not needed: a scan that reads whole files is not kept for another look.
-        return Glance(status, status, data, has_inner=False)
+        status, data = parent.head(f'{name}{os.sep}{SKILL_FILE}', MAX_SKILL_BYTES)
     except OSError:
         return None
+    # The status of the folder is not needed: a scan that reads whole files is not kept for another look.
+    return Glance(status, status, data, has_inner=False) if _is_ordinary_file(status) else None
 
 
-def _ordinary_size(folder: str, nested_folder: str) -> int:
-    """The size of the skill's `SKILL.md`; 0 if there is none, or anything in the folder is not ordinary."""
-    folders, files, size = [folder], 0, 0
+def _is_ordinary(folder: str, nested_folder: str) -> bool:
+    """Whether there is a `SKILL.md`, and everything else in the folder is ordinary."""
+    folders, count = [folder], 0
     for path in folders:
-        sizes = _ordinary_files(path, folders, nested_folder)
-        if sizes is None:
-            return 0
-        files += len(sizes)
-        size = size or sizes.get(SKILL_FILE, 0)
-        if not size or files > MAX_FILES or len(folders) > MAX_FOLDERS:
-            return 0
-    return size
+        names = _ordinary_files(path, folders, nested_folder)
+        if names is None or (not count and SKILL_FILE not in names):
+            return False
+        count += len(names)
+        if count > MAX_FILES or len(folders) > MAX_FOLDERS:
+            return False
+    return True
 
 
-def _ordinary_files(folder: str, folders: list[str], nested_folder: str) -> dict[str, int] | None:
-    """The sizes of the files in a folder, if all are ordinary; adds the folders in it to `folders`."""
-    sizes: dict[str, int] = {}
+def _ordinary_files(folder: str, folders: list[str], nested_folder: str) -> list[str] | None:
+    """The names of the files in a folder, if all are ordinary; adds the folders in it to `folders`.
+
+    A skill's `SKILL.md` is not checked here, because it is opened anyway.
+    """
+    names: list[str] = []
+    is_checked_later = SKILL_FILE if folder is folders[0] else None
     with os.scandir(folder) as entries:
         for entry in entries:
             name = entry.name
@@ -65,9 +66,12 @@ def _ordinary_files(folder: str, folders: list[str], nested_folder: str) -> dict
                 return None
             if entry.is_dir(follow_symlinks=False):
                 folders += () if is_skipped_folder(name) else (entry.path,)
-                continue
-            status = entry.stat(follow_symlinks=False)
-            if status.st_mode & _KIND_AND_READABLE != _READABLE_FILE or status.st_size > MAX_RESOURCE_BYTES:
+            elif name == is_checked_later or _is_ordinary_file(entry.stat(follow_symlinks=False)):
+                names.append(name)
+            else:
                 return None
-            sizes[name] = status.st_size
-    return sizes
+    return names
+
+
+def _is_ordinary_file(status: os.stat_result) -> bool:
+    return status.st_mode & _KIND_AND_READABLE == _READABLE_FILE and status.st_size <= MAX_RESOURCE_BYTES

@@ -332,7 +332,7 @@ class Scan:
         """Parse the beginning of a file. Its body is only checked for being text."""
         validate = self.settings.validate
         head = parse_head(data, path=file, folder_name=folder_name, validate=validate, complete=complete)
-        if head.header is None:
+        if head.header is None or data.isascii():
             return head
         # Never taken for complete: a file that is being written may end in the middle of a character.
         wrong = check_text(data[:HEAD_BYTES], file, complete=False)

@@ -364,7 +364,7 @@ def _status(path: str, folder: int | None) -> os.stat_result | None:
 def _head(descriptor: int, count: int) -> tuple[os.stat_result, bytes]:
     try:
         status = os.fstat(descriptor)
-        return status, os.read(descriptor, count) if stat.S_ISREG(status.st_mode) else b''
+        return status, os.read(descriptor, min(count, status.st_size)) if stat.S_ISREG(status.st_mode) else b''
     finally:
         os.close(descriptor)
 
