@@ -50,7 +50,7 @@ SearchTool = Literal['auto', 'always']
 _LEAD = 'These skills are available.'
 _HINTS = {
     'load_skill': 'When a task fits one of these skills, call `load_skill` first and follow its instructions.',
-    'search_skills': 'The list is not complete: find more with `search_skills`.',
+    'search_skills': 'To find skills by what they do, call `search_skills`.',
 }
 
 
@@ -262,14 +262,9 @@ def _default_template(tools: Collection[str]) -> str:
 
 def _whole_catalog(skills: Mapping[str, Skill[Any]], room: int, pinned: Collection[str]) -> Rendered | None:
     """The list of skills in full, if it fits or nothing in it may be left out."""
-    left = (sys.maxsize if skills.keys() <= set(pinned) else room) - len(_list(()))
-    entries: dict[str, str] = {}
-    for name, skill in skills.items():
-        entries[name] = _whole_entry(skill)
-        left -= len(entries[name]) + 1
-        if left < 0:
-            return None  # with thousands of skills, most are not even looked at
-    return _rendered(entries, is_whole=True)
+    room = sys.maxsize if skills.keys() <= set(pinned) else room
+    entries = _fitting(((name, _whole_entry(skill)) for name, skill in skills.items()), room - len(_list(())))
+    return _rendered(entries, is_whole=True) if len(entries) == len(skills) else None
 
 
 def _cut_catalog(
@@ -324,15 +319,20 @@ def _shorten_all(skills: Mapping[str, Skill[Any]], kept: Mapping[str, str], room
 def _cut_list(skills: Mapping[str, Skill[Any]], kept: Mapping[str, str], room: int, tools: Collection[str]) -> Rendered:
     """The names that fit beside the entries kept in full, sorted, and how many more there are."""
     note = f'<not_listed count="{{}}">{_way(tools)}</not_listed>'
-    left = room - len(_list(kept.values(), note.format(len(skills))))
-    shown = dict(kept)
-    for name in (name for name in skills if name not in kept):
-        entry = _entry(skills[name], None)
-        left -= len(entry) + 1
-        if left < 0:
-            break
-        shown[name] = entry
+    rest = ((name, _entry(skill, None)) for name, skill in skills.items() if name not in kept)
+    shown = _fitting(rest, room - len(_list(kept.values(), note.format(len(skills))))) | dict(kept)
     return _rendered({name: shown[name] for name in sorted(shown)}, note=note.format(len(skills) - len(shown)))
+
+
+def _fitting(entries: Iterable[tuple[str, str]], room: int) -> dict[str, str]:
+    """As many of the first entries as fit. The others are not even rendered, which matters with thousands of skills."""
+    fitting: dict[str, str] = {}
+    for name, entry in entries:
+        room -= len(entry) + 1
+        if room < 0:
+            break
+        fitting[name] = entry
+    return fitting
 
 
 def _way(tools: Collection[str]) -> str:

@@ -144,9 +144,9 @@ LONG = 'Fill in forms of any kind, whatever they are about. Then sign. Use when 
 @pytest.mark.parametrize(
     ('budget', 'shown', 'cut'),
     [
-        (482, 'Use when a form has to be…', [LONG[:62], 'filled in. No network.']),
-        (494, 'Use when a form has to be filled in.', [LONG[:62], 'No network.']),
-        (506, 'Fill in form… Use when a form has to be filled in.', [LONG[12:62], 'No network.']),
+        (478, 'Use when a form has to be…', [LONG[:62], 'filled in. No network.']),
+        (490, 'Use when a form has to be filled in.', [LONG[:62], 'No network.']),
+        (502, 'Fill in form… Use when a form has to be filled in.', [LONG[12:62], 'No network.']),
     ],
 )
 async def test_what_was_cut_is_told(budget: int, shown: str, cut: list[str]):
