@@ -19,8 +19,8 @@ _ENTRIES = re.compile(r'(?:([A-Za-z_][A-Za-z0-9_-]{0,99}):(?: (.*)|$)|.+)((?:\n+
 # An item of a list in brackets.
 _ITEM = re.compile(r'[A-Za-z0-9](?:[A-Za-z0-9_./+ -]*[A-Za-z0-9_./+-])?').fullmatch
 
-# Quotes, and characters that cannot begin plain text or could mean something when they do.
-_INDICATORS = frozenset('"\'-?:,[]{}#&*!|>%@`')
+# Characters that cannot begin plain text, or that could mean something when they do.
+_INDICATORS = frozenset('-?:,[]{}#&*!|>%@`')
 
 # Keys that are left to `read_header`: all fields of a header but the first five, which most skills have.
 _UNUSUAL_KEYS = frozenset(
@@ -85,8 +85,8 @@ def _read_mapping(source: str, *, is_nested: bool) -> dict[str, Value] | None:
         text = rest.strip(' ')
         if below:
             value = None if text or is_nested else _read_block(below)
-        elif text and (text[0] in _INDICATORS or text[-1] == ':' or ': ' in text or ' #' in text):
-            value = _read_list(text) if text[0] == '[' else _read_quoted(text)
+        elif text:
+            value = _read_scalar(text) if text[0] != '[' else _read_list(text)
         else:
             value = text
         if not key or value is None or key in mapping:
@@ -108,23 +108,26 @@ def _read_block(below: str) -> Value | None:
 def _read_items(lines: str, begin: str) -> list[Value] | None:
     items: list[Value] = []
     for line in filter(None, lines.split('\n')):
-        item = _read_item(line[len(begin) :].strip(' ') or '-') if line.startswith(begin) else None
+        item = _read_scalar(line[len(begin) :].strip(' ') or '-') if line.startswith(begin) else None
         if item is None:
             return None
         items.append(item)
     return items
 
 
-def _read_item(text: str) -> str | None:
-    is_plain = text[0] not in _INDICATORS and text[-1] != ':' and ': ' not in text and ' #' not in text
-    return text if is_plain else _read_quoted(text)
+def _read_scalar(text: str) -> str | None:
+    first = text[0]
+    if first == '"' or first == "'":
+        return _read_quoted(text[1:], first)
+    if first in _INDICATORS or text[-1] == ':' or ': ' in text or ' #' in text:
+        return None
+    return text
 
 
-def _read_quoted(text: str) -> str | None:
-    """The text between quotes; `None` if there are none around it, or if it holds the same quotes or an escape."""
-    quote, inner = text[0], text[1:-1]
-    is_quoted = quote in '"\'' and text[-1] == quote and len(text) > 1
-    return None if not is_quoted or quote in inner or (quote == '"' and '\\' in inner) else inner
+def _read_quoted(rest: str, quote: str) -> str | None:
+    """Quoted text, given without its first quote; `None` if it holds the same quotes or an escape."""
+    inner = rest[:-1]
+    return None if rest[-1:] != quote or quote in inner or (quote == '"' and '\\' in inner) else inner
 
 
 def _read_list(text: str) -> list[Value] | None:
