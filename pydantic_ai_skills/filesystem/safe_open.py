@@ -364,7 +364,9 @@ def _status(path: str, folder: int | None) -> os.stat_result | None:
 def _head(descriptor: int, count: int) -> tuple[os.stat_result, bytes]:
     try:
         status = os.fstat(descriptor)
-        return status, os.read(descriptor, min(count, status.st_size)) if stat.S_ISREG(status.st_mode) else b''
+        # A buffer larger than the file takes time. Some file systems report no size.
+        count = min(count, status.st_size or count)
+        return status, os.read(descriptor, count) if stat.S_ISREG(status.st_mode) else b''
     finally:
         os.close(descriptor)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -231,6 +232,20 @@ def at_first_read(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -
         return really_read(descriptor, count)
 
     monkeypatch.setattr(os, 'read', read)
+
+
+def test_the_beginning_of_a_file_is_read_on_file_systems_that_report_no_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {'a.txt': 'content'})
+    really_fstat = os.fstat
+    monkeypatch.setattr(os, 'fstat', lambda descriptor: without_size(really_fstat(descriptor)))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    with OpenFolder.beneath(str(tmp_path)) as opened:
+        assert opened.head('a.txt', 4)[1] == b'cont'
+
+
+def without_size(status: os.stat_result) -> os.stat_result:
+    return os.stat_result([0 if index == stat.ST_SIZE else value for index, value in enumerate(status)])
 
 
 def test_a_file_that_grows_over_the_limit_while_it_is_read_is_refused(
